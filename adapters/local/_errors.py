@@ -1,0 +1,51 @@
+"""From OSError to PortError: the one table of this adapter."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from handrail.ports.errors import PortError, PortErrorCode
+
+__all__ = ["port_error", "translated"]
+
+_CODES: Final[dict[int, PortErrorCode]] = {
+    errno.ENOENT: "not_found",
+    errno.ENOTDIR: "not_a_directory",
+    errno.EISDIR: "is_a_directory",
+    errno.EACCES: "permission_denied",
+    errno.EPERM: "permission_denied",
+    errno.EEXIST: "already_exists",
+    errno.ENOTEMPTY: "not_empty",
+    errno.ENOSPC: "no_space",
+    errno.EDQUOT: "no_space",
+    errno.EFBIG: "no_space",
+    errno.EROFS: "read_only",
+    errno.ELOOP: "symlink_loop",
+    errno.ENAMETOOLONG: "name_too_long",
+    errno.EINVAL: "invalid_path",
+    errno.ENXIO: "not_a_regular_file",
+    errno.EMFILE: "resource_limit",
+    errno.ENFILE: "resource_limit",
+    errno.ENOMEM: "resource_limit",
+    errno.EAGAIN: "resource_limit",
+}
+
+
+def port_error(error: OSError, path: str) -> PortError:
+    """Return the PortError for an error of the operating system."""
+    code = _CODES.get(error.errno or 0, "io_error")
+    return PortError(code, path, error.strerror or str(error))
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn what the operating system refuses in the block into PortError."""
+    try:
+        yield
+    except OSError as error:
+        raise port_error(error, path) from error
+    except ValueError as error:  # a NUL in the path, or characters the host cannot spell
+        raise PortError("invalid_path", path, str(error)) from error

@@ -1,0 +1,76 @@
+"""Cross-process locks on open files; the operating systems differ here and nowhere else in this adapter.
+
+Unix: ``flock`` on the file's own inode, advisory, shared by all writers that use this adapter.
+Windows: an open file cannot be replaced, so nothing is held open; writers of one process take turns by a lock
+in memory, and between processes the comparison and the replacement are a few microseconds apart.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+__all__ = ["locked_file"]
+
+_PATIENCE_SECONDS: Final = 5.0
+_in_process: Final = threading.Lock()
+
+
+if sys.platform == "win32":
+
+    @contextmanager
+    def locked_file(path: str) -> Iterator[None]:
+        """Hold the right to replace a file."""
+        with _in_process:
+            yield
+
+else:
+    import fcntl
+
+    @contextmanager
+    def locked_file(path: str) -> Iterator[None]:
+        """Hold the right to replace an existing file; waits a bounded time for other writers.
+
+        Raises:
+            FileNotFoundError: There is no file (any more).
+            TimeoutError: Another program keeps the file locked.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            handle = _open_for_locking(path)
+            try:
+                _lock(handle, deadline)
+                if _still_there(handle, path):
+                    yield
+                    return
+            finally:
+                os.close(handle)
+
+    def _open_for_locking(path: str) -> int:
+        flags = os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            return os.open(path, os.O_RDONLY | flags)
+        except PermissionError:
+            return os.open(path, os.O_WRONLY | flags)
+
+    def _lock(handle: int, deadline: float) -> None:
+        pause = 0.0002
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError("the file is locked by another program") from None
+                time.sleep(pause)
+                pause = min(pause * 2, 0.01)
+
+    def _still_there(handle: int, path: str) -> bool:
+        """Whether the path still means the locked inode; another writer may have replaced it meanwhile."""
+        mine, current = os.fstat(handle), os.stat(path)
+        return (mine.st_dev, mine.st_ino) == (current.st_dev, current.st_ino)

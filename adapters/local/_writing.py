@@ -1,0 +1,215 @@
+"""Replacing the content of a local file: atomic, through links, keeping what belongs to the file.
+
+The new content goes to a sibling that takes over the old file's mode, owner and attributes and is then renamed
+over it, all while other writers of the same file wait (see ``_locking``). A file with several names is written
+in place, because a rename would part them; its old content is put back when that fails.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat as stat_bits
+import sys
+from contextlib import suppress
+from typing import Final
+
+from handrail.adapters.local._locking import locked_file
+from handrail.adapters.local._stats import file_stat, refuse_irregular
+from handrail.adapters.local._versions import is_version
+from handrail.ports.errors import PortError
+from handrail.ports.files import ABSENT, FileContent, Version, WriteReceipt
+
+__all__ = ["write_file"]
+
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_ATTEMPTS: Final = 8
+
+
+def write_file(
+    path: str, data: bytes, expect: Version | None, mode: int | None, previous_limit: int, *, fsync: bool
+) -> WriteReceipt:
+    """Write a whole file as ``FilePort.write`` promises. Blocking.
+
+    Raises:
+        OSError: What the operating system refuses.
+        PortError: ``conflict``; ``is_a_directory``; ``not_a_regular_file``.
+    """
+    target = os.path.realpath(path)
+    for _ in range(_ATTEMPTS):
+        try:
+            if os.path.lexists(target):
+                refuse_irregular(os.stat(target).st_mode, path)
+                if expect == ABSENT:
+                    raise PortError("conflict", path, "the file exists")
+                with locked_file(target):
+                    return _replace(path, target, data, expect, mode, previous_limit, fsync)
+            if expect is not None and expect != ABSENT:
+                raise PortError("conflict", path, "the file is gone")
+            return _create(target, data, mode, fsync)
+        except FileExistsError:
+            continue  # somebody created it just now
+        except FileNotFoundError:
+            if not os.path.isdir(os.path.dirname(target)):
+                raise
+            # Somebody removed it just now.
+        except TimeoutError as error:
+            raise PortError("conflict", path, str(error)) from error
+    raise PortError("conflict", path, "others create and remove the file all the time")
+
+
+def _replace(
+    path: str, target: str, data: bytes, expect: Version | None, mode: int | None, previous_limit: int, fsync: bool
+) -> WriteReceipt:
+    found = os.stat(target)
+    refuse_irregular(found.st_mode, path)
+    if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if expect is not None and not is_version(expect, found, lambda: _content(target)):
+        raise PortError("conflict", path, "the file changed since it was read")
+    previous = None
+    if previous_limit:
+        head = _content(target, previous_limit)
+        complete = head if len(head) >= found.st_size else None
+        previous = FileContent(head, file_stat(found, complete), target)
+    if found.st_nlink > 1:
+        written = _overwrite(target, data, mode, fsync)
+    else:
+        written = _swap(target, data, found, mode, fsync)
+    return WriteReceipt(file_stat(written), created=False, canonical_path=target, previous=previous)
+
+
+def _create(target: str, data: bytes, mode: int | None, fsync: bool) -> WriteReceipt:
+    """Make a new file; never replaces one that appears meanwhile (FileExistsError)."""
+    sibling, handle = _open_sibling(target, 0o666)
+    try:
+        _fill(handle, data, fsync)
+        if mode is not None:
+            os.chmod(sibling, mode)
+        os.close(handle)
+        handle = -1
+        _put_in_place(sibling, target)
+        written = os.stat(target)
+    finally:
+        if handle >= 0:
+            os.close(handle)
+        with suppress(FileNotFoundError):
+            os.unlink(sibling)
+    _sync_directory(target, fsync)
+    return WriteReceipt(file_stat(written), created=True, canonical_path=target)
+
+
+def _put_in_place(sibling: str, target: str) -> None:
+    try:
+        os.link(sibling, target)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):  # a file system without hard links
+        os.close(os.open(target, _CREATE, 0o600))
+        os.replace(sibling, target)
+
+
+def _swap(target: str, data: bytes, old: os.stat_result, mode: int | None, fsync: bool) -> os.stat_result:
+    """Rename a complete sibling over the file."""
+    sibling, handle = _open_sibling(target, 0o600)
+    try:
+        _fill(handle, data, fsync)
+        _take_over(handle, sibling, target, old, mode)
+        if sys.platform == "win32":
+            os.close(handle)
+            handle = -1
+        os.replace(sibling, target)
+        written = os.stat(target) if handle < 0 else os.fstat(handle)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(sibling)
+        raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    _sync_directory(target, fsync)
+    return written
+
+
+def _overwrite(target: str, data: bytes, mode: int | None, fsync: bool) -> os.stat_result:
+    """Write into the file itself; what was in it comes back when that fails."""
+    old = _content(target)
+    handle = os.open(target, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        try:
+            _fill(handle, data, fsync)
+        except BaseException:
+            os.lseek(handle, 0, os.SEEK_SET)
+            _fill(handle, old, fsync)
+            raise
+        if mode is not None:
+            os.chmod(target, mode)
+        return os.fstat(handle)
+    finally:
+        os.close(handle)
+
+
+def _open_sibling(target: str, mode: int) -> tuple[str, int]:
+    directory = os.path.dirname(target)
+    while True:
+        sibling = os.path.join(directory, f".handrail-{secrets.token_hex(8)}.tmp")
+        with suppress(FileExistsError):
+            return sibling, os.open(sibling, _CREATE, mode)
+
+
+def _fill(handle: int, data: bytes, fsync: bool) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+    os.ftruncate(handle, len(data))
+    if fsync:
+        os.fsync(handle)
+
+
+def _take_over(handle: int, sibling: str, target: str, old: os.stat_result, mode: int | None) -> None:
+    """Give the sibling the owner, attributes and mode of the file it replaces."""
+    wanted = stat_bits.S_IMODE(old.st_mode) if mode is None else mode
+    if sys.platform == "win32":
+        os.chmod(sibling, wanted)
+        return
+    mine = os.fstat(handle)
+    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(handle, old.st_uid, old.st_gid)
+        except PermissionError:
+            with suppress(PermissionError):
+                os.fchown(handle, -1, old.st_gid)
+            wanted &= ~(stat_bits.S_ISUID | stat_bits.S_ISGID)  # rights meant for another owner
+    if sys.platform == "linux":
+        _copy_attributes(target, handle)
+    os.fchmod(handle, wanted)
+
+
+if sys.platform == "linux":
+
+    def _copy_attributes(target: str, handle: int) -> None:
+        """Copy extended attributes, among them access control lists, as far as the host permits."""
+        try:
+            names = os.listxattr(target)
+        except OSError:
+            return
+        for name in names:
+            with suppress(OSError):
+                os.setxattr(handle, name, os.getxattr(target, name))
+
+
+def _content(path: str, size: int | None = None) -> bytes:
+    with open(path, "rb", buffering=0) as stream:
+        if size is None:
+            return stream.readall()
+        return stream.read(size) or b""
+
+
+def _sync_directory(target: str, fsync: bool) -> None:
+    if fsync and sys.platform != "win32":
+        handle = os.open(os.path.dirname(target), os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

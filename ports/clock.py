@@ -1,0 +1,42 @@
+"""ClockPort: time in one environment."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+__all__ = ["ClockPort", "Deadline"]
+
+
+class Deadline(Protocol):
+    """A running time limit."""
+
+    @property
+    def expired(self) -> bool:
+        """Whether the limit cancelled the block. Stays true afterwards."""
+        ...
+
+
+class ClockPort(Protocol):
+    """Time in one environment: real, or moved by a test."""
+
+    def now(self) -> datetime:
+        """Return the wall-clock time, aware, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds from a fixed, unknown start; never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait this many seconds of this clock; 0 or less only lets other tasks run."""
+        ...
+
+    def move_on_after(self, seconds: float | None) -> AbstractContextManager[Deadline]:
+        """Cancel the block when it takes longer than this; ``None`` never does.
+
+        The block ends quietly at its deadline; ``expired`` of the yielded Deadline then is true. Zero or
+        less cancels at the first await.
+        """
+        ...
