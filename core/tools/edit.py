@@ -1,0 +1,158 @@
+"""The edit tool: exact replacements that leave every other byte alone. Contract section 7."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from attrs import frozen
+
+from handrail.core.arguments import parameter
+from handrail.core.errors import ToolError, tool_error
+from handrail.core.freshness import Freshness
+from handrail.core.paths import resolve_existing
+from handrail.core.planning import EditPlan, apply_plan, plan_content
+from handrail.core.replacement import Replacement
+from handrail.core.results import TextContent, ToolResult, text_result
+from handrail.core.suggestions import missing_file
+from handrail.core.tool import Tool, ToolContext
+from handrail.ports.errors import PortError
+
+__all__ = ["EditArguments", "EditDetails", "EditOptions", "edit_tool"]
+
+
+@frozen
+class EditEntry:
+    """One replacement."""
+
+    old_text: str = parameter("Text to replace, copied exactly from the file. It must occur only once there.")
+    new_text: str = parameter("Text to put in its place. May be empty.")
+
+
+@frozen
+class EditArguments:
+    """Parameters of edit."""
+
+    path: str = parameter("File to edit, relative to the working directory or absolute.")
+    edits: Sequence[EditEntry] = parameter(
+        "Replacements, all matched against the file as it is now; all are made or none. They must not overlap: "
+        "merge changes of neighbouring lines into one."
+    )
+
+
+@frozen
+class EditDetails:
+    """What an edit did."""
+
+    diff: str
+    patch: str
+    first_changed_line: int | None
+    match: Sequence[Literal["exact", "tolerant"]]
+    tolerated: Sequence[Sequence[str]] | None = None
+    """Per edit, what differed in a tolerant match; only when there was one."""
+    exact_patch: str | None = None
+    """The unified diff of the very bytes, where line endings make it differ from ``patch``."""
+
+
+@frozen
+class EditOptions:
+    """What the host decides about edit.
+
+    Attributes:
+        require_fresh: Refuse to edit a file that the session has not read or that changed since (``stale``).
+        encoding: A codec to try where a file is not Unicode, e.g. the project's.
+        rebase: When somebody changes the file during the edit, apply it to the new content if it still fits.
+    """
+
+    require_fresh: bool = False
+    encoding: str | None = None
+    rebase: bool = True
+
+
+def edit_tool(options: EditOptions = EditOptions()) -> Tool[EditArguments]:
+    """Return the edit tool."""
+
+    async def edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
+        replacements = [Replacement(entry.old_text, entry.new_text) for entry in arguments.edits]
+        target = await resolve_existing(arguments.path, context.env)
+        async with context.file_queue.turn(target) as canonical:
+            try:
+                content = await context.env.files.read(target)
+            except PortError as error:
+                if error.code == "not_found":
+                    raise await missing_file(context.env, target, arguments.path) from error
+                raise tool_error(error, arguments.path) from error
+            if options.require_fresh:
+                context.shared(Freshness).check(canonical, content.data, arguments.path)
+            plan = await plan_content(
+                context.env, arguments.path, target, replacements, content, encoding=options.encoding
+            )
+            await apply_plan(context.env, plan, rebase=options.rebase)
+            context.aborted_result = _aborted(plan)
+            if options.require_fresh:
+                context.shared(Freshness).note(canonical, plan.after)
+        return text_result(_receipt(plan), details=_details(plan))
+
+    return Tool(
+        name="edit",
+        label="Edit file",
+        description=(
+            "Replace exact pieces of text in one file. Each oldText must occur exactly once in the file; everything "
+            "else keeps its exact bytes, line endings and encoding. Several changes of one file go into one call."
+        ),
+        parameters=EditArguments,
+        execute=edit,
+        prepare=_prepare,
+        details=EditDetails,
+    )
+
+
+def _prepare(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Accept ``edits`` as a JSON string or a single object, and a top-level pair as one more edit."""
+    edits = raw.get("edits")
+    if isinstance(edits, str):
+        edits = _parsed(edits)
+    if isinstance(edits, Mapping):
+        edits = [edits]
+    if "oldText" in raw and "newText" in raw:
+        pair = {"oldText": raw["oldText"], "newText": raw["newText"]}
+        edits = [*edits, pair] if isinstance(edits, list) else [pair] if edits is None else edits
+    return raw if edits is None else {**raw, "edits": edits}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ToolError(
+            "invalid_arguments",
+            f"edits is a string that is not valid JSON ({error}). Send a list of {{oldText, newText}} objects.",
+        ) from error
+
+
+def _receipt(plan: EditPlan) -> str:
+    count = len(plan.edits)
+    made = "1 replacement" if count == 1 else f"{count} replacements"
+    text = f"Edited {plan.path}: {made}, first changed line {plan.first_changed_line}."
+    tolerated = sorted({name for match in plan.matches for name in match.tolerated or ()})
+    if any(match.kind == "tolerant" for match in plan.matches):
+        text += f" Not found exactly; matched although these differ: {', '.join(tolerated) or 'look-alike characters'}."
+    return text
+
+
+def _details(plan: EditPlan) -> EditDetails:
+    tolerant = any(match.kind == "tolerant" for match in plan.matches)
+    return EditDetails(
+        diff=plan.diff,
+        patch=plan.patch,
+        first_changed_line=plan.first_changed_line,
+        match=[match.kind for match in plan.matches],
+        tolerated=[match.tolerated or () for match in plan.matches] if tolerant else None,
+        exact_patch=plan.exact_patch,
+    )
+
+
+def _aborted(plan: EditPlan) -> ToolResult:
+    text = f"Operation aborted, but {plan.path} was written before the cancel."
+    return ToolResult((TextContent(text),), _details(plan), is_error=True, error_code="aborted")
