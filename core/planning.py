@@ -7,6 +7,7 @@ themselves; a plan of several files is applied whole or not at all.
 from __future__ import annotations
 
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -14,16 +15,26 @@ from anyio import CancelScope
 from attrs import evolve, field, frozen
 
 from handrail.core import diffs
+from handrail.core.editorconfig import decode_in_project
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.paths import resolve_existing
 from handrail.core.replacement import LfText, Replacement, Splice, locate, splice_bytes
-from handrail.core.text import TextDocument, decode, visible
+from handrail.core.text import Binary, TextDocument, decode, visible
 from handrail.core.truncation import format_size, truncate_head
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
 from handrail.ports.files import FileContent, Version, WriteReceipt
 
-__all__ = ["EditPlan", "Match", "apply_plan", "apply_plans", "change_between", "plan_content", "plan_edit"]
+__all__ = [
+    "AppliedPlan",
+    "EditPlan",
+    "Match",
+    "apply_plan",
+    "apply_plans",
+    "change_between",
+    "plan_content",
+    "plan_replacements",
+]
 
 _OFFLOADED_BYTES: Final = 1024 * 1024
 _ATTEMPTS: Final = 5
@@ -50,6 +61,7 @@ class EditPlan:
         before: The bytes the plan was made from.
         after: The bytes it leads to.
         version: The version of the file the plan was made from.
+        encoding: The codec to try where the file is not Unicode, as the caller gave it.
     """
 
     path: str
@@ -69,6 +81,7 @@ class EditPlan:
     """In the new file, from 1."""
     matches: Sequence[Match]
     """Per edit, in the order asked."""
+    encoding: str | None = None
 
     @property
     def sha256_before(self) -> str:
@@ -81,7 +94,16 @@ class EditPlan:
         return hashlib.sha256(self.after).hexdigest()
 
 
-async def plan_edit(
+@frozen
+class AppliedPlan:
+    """A plan that was carried out."""
+
+    plan: EditPlan
+    """What was done: another plan than the one given where that had to be re-based."""
+    receipt: WriteReceipt
+
+
+async def plan_replacements(
     env: Environment, path: str, edits: Sequence[Replacement], *, encoding: str | None = None
 ) -> EditPlan:
     """Work out what edits would do to a file, without writing.
@@ -112,15 +134,16 @@ async def plan_content(
     *,
     encoding: str | None = None,
 ) -> EditPlan:
-    """Like ``plan_edit``, for content that was already read; large files are worked on off the event loop."""
+    """Like ``plan_replacements``, for content that was already read; large files are worked on off the event loop."""
+    document = await decode_in_project(env, target, content.data, encoding=encoding)
 
     def plan() -> EditPlan:
-        return _plan(path, target, edits, content, encoding)
+        return _plan(path, target, edits, content, document, encoding)
 
     return await env.offload(plan) if len(content.data) > _OFFLOADED_BYTES else plan()
 
 
-async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) -> WriteReceipt:
+async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) -> AppliedPlan:
     """Write what a plan says, if the file still is what the plan was made from.
 
     A file that was touched but not changed counts as the same.
@@ -136,7 +159,7 @@ async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) 
     """
     for _ in range(_ATTEMPTS):
         try:
-            return await env.files.write(plan.target, plan.after, expect=plan.version)
+            return AppliedPlan(plan, await env.files.write(plan.target, plan.after, expect=plan.version))
         except PortError as error:
             if error.code != "conflict":
                 raise tool_error(error, plan.path) from error
@@ -144,36 +167,44 @@ async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) 
         if current.data == plan.before:
             plan = evolve(plan, version=current.stat.version)
         elif rebase:
-            plan = await plan_content(env, plan.path, plan.target, plan.edits, current)
+            plan = await plan_content(env, plan.path, plan.target, plan.edits, current, encoding=plan.encoding)
         else:
             raise _conflict(plan, current.data)
     raise ToolError("conflict", f"{plan.path} is being changed by someone else all the time. Try again later.")
 
 
-async def apply_plans(env: Environment, plans: Sequence[EditPlan]) -> list[WriteReceipt]:
+async def apply_plans(env: Environment, plans: Sequence[EditPlan]) -> list[AppliedPlan]:
     """Apply the plans of several files, all or nothing: on a failure the files already written are restored.
 
     Raises:
         ToolError: What the failing plan reports; when a file could not be restored, the text names it.
     """
-    receipts: list[WriteReceipt] = []
+    applied: list[AppliedPlan] = []
     try:
         for plan in plans:
-            receipts.append(await apply_plan(env, plan))
+            applied.append(await apply_plan(env, plan))
     except BaseException as error:
-        lost = await _restore(env, plans, receipts)
+        # A write that was cancelled may have happened all the same; one that was refused has not.
+        attempted = len(applied) + (not isinstance(error, ToolError))
+        lost = await _restore(env, plans[:attempted])
         if lost and isinstance(error, ToolError):
             names = ", ".join(lost)
             raise ToolError(error.code, f"{error.message}\nNot restored, changed meanwhile: {names}") from error
         raise
-    return receipts
+    return applied
 
 
 # ------------------------------------------------------------------ the pure plan
 
 
-def _plan(path: str, target: str, edits: Sequence[Replacement], content: FileContent, encoding: str | None) -> EditPlan:
-    document = decode(content.data, hint=encoding)
+def _plan(
+    path: str,
+    target: str,
+    edits: Sequence[Replacement],
+    content: FileContent,
+    document: TextDocument | Binary,
+    encoding: str | None,
+) -> EditPlan:
     if not isinstance(document, TextDocument):
         raise ToolError(
             "undecodable",
@@ -198,9 +229,10 @@ def _plan(path: str, target: str, edits: Sequence[Replacement], content: FileCon
         version=content.stat.version,
         diff=diffs.bounded(visible(diffs.display_diff(lf.text, regions, new_lines))),
         patch=diffs.bounded(visible(patch)),
-        exact_patch=_exact_patch(path, document, splices, patch),
+        exact_patch=_exact_patch(path, content.data, document, splices, patch),
         first_changed_line=diffs.first_changed_line(regions),
         matches=[Match(splice.match, splice.tolerated or None) for splice in by_index],
+        encoding=encoding,
     )
 
 
@@ -213,11 +245,14 @@ def _regions(lf: LfText, splices: Sequence[Splice]) -> tuple[list[diffs.Hunk], i
     return diffs.hunks(lf.text, changes), lf.text.count("\n") + 1 + grown
 
 
-def _exact_patch(path: str, document: TextDocument, splices: Sequence[Splice], patch: str) -> str | None:
-    if "\r" not in document.text and not any("\r" in splice.new_text for splice in splices):
+def _exact_patch(path: str, data: bytes, document: TextDocument, splices: Sequence[Splice], patch: str) -> str | None:
+    has_mark = data.startswith(BOM_UTF8)
+    if not has_mark and "\r" not in document.text and not any("\r" in splice.new_text for splice in splices):
         return None
-    changes = [diffs.Change(splice.start, splice.end, splice.new_text) for splice in splices]
-    exact = diffs.unified_diff(path, diffs.hunks(document.text, changes))
+    # The mark is a character of the first line for programs that read patches.
+    text = f"\ufeff{document.text}" if has_mark else document.text
+    changes = [diffs.Change(s.start + has_mark, s.end + has_mark, s.new_text) for s in splices]
+    exact = diffs.unified_diff(path, diffs.hunks(text, changes))
     return None if exact == patch else diffs.bounded(visible(exact))
 
 
@@ -256,15 +291,16 @@ def change_between(before: bytes, after: bytes) -> str:
     return shown.content + ("\n[more changes not shown]" if shown.truncated else "")
 
 
-async def _restore(env: Environment, plans: Sequence[EditPlan], receipts: Sequence[WriteReceipt]) -> list[str]:
+async def _restore(env: Environment, plans: Sequence[EditPlan]) -> list[str]:
     """Put back what was written; returns the files that someone else has changed since."""
     lost: list[str] = []
     with CancelScope(shield=True):
-        for plan in reversed(plans[: len(receipts)]):
+        for plan in reversed(plans):
             try:
                 current = await env.files.read(plan.target)
                 if current.data == plan.after:
                     await env.files.write(plan.target, plan.before, expect=current.stat.version)
+                if current.data in (plan.before, plan.after):
                     continue
             except PortError:
                 pass

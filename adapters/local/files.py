@@ -1,7 +1,7 @@
 """LocalFiles: the FilePort on the real disk.
 
-Each method is one hop to a worker thread: the system calls take microseconds, the hop some hundred. Only
-``canonical_path`` runs on the event loop, a few ``lstat`` calls being an order of magnitude cheaper than a hop.
+What may wait for a device is one hop to a worker thread. A hop costs some hundred microseconds, so what cannot
+wait is done on the event loop: a few ``stat`` calls on a local disk, a small file that the page cache holds.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import stat as stat_bits
 import tempfile
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import aiofiles
-import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from handrail.adapters.local._errors import translated
+from handrail.adapters.local._reading import is_local, open_regular, read_cached, read_file, read_or_error
 from handrail.adapters.local._stats import canonical, file_stat, kind_of, refuse_irregular
 from handrail.adapters.local._writing import write_file
 from handrail.ports.errors import PortError
@@ -38,9 +40,6 @@ T = TypeVar("T")
 
 _CHUNK: Final = 1024 * 1024
 _SCAN_BUFFER: Final = 256 * 1024
-_OPEN_FLAGS: Final = (
-    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-)
 
 
 class LocalFiles(FilePort):
@@ -62,23 +61,27 @@ class LocalFiles(FilePort):
         self._closed = True
 
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
-        return await self._hop(path, lambda: file_stat(os.stat(path, follow_symlinks=follow_symlinks)))
+        return await self._at_once(path, lambda: file_stat(os.stat(path, follow_symlinks=follow_symlinks)))
 
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         return await self._hop(path, lambda: _entries(path))
 
     async def list_dirs(self, paths: Sequence[str]) -> Sequence[DirListing]:
-        return await self._hop("", lambda: [_listing(path) for path in paths])
+        return await self._hop(None, lambda: [_listing(path) for path in paths])
 
     async def read(self, path: str, *, max_bytes: int | None = None) -> FileContent:
-        return await self._hop(path, lambda: _read(path, max_bytes))
+        if is_local(path):
+            cached = await self._at_once(path, lambda: read_cached(path, max_bytes))
+            if cached is not None:
+                return cached
+        return await self._hop(path, lambda: read_file(path, max_bytes))
 
     async def read_many(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileContent | PortError]:
-        return await self._hop("", lambda: [_read_or_error(path, max_bytes) for path in paths])
+        return await self._hop(None, lambda: [read_or_error(path, max_bytes) for path in paths])
 
     async def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         self._check(path)
-        handle = await self._hop(path, lambda: _open_regular(path))
+        handle = await self._hop(path, lambda: open_regular(path))
         async with aiofiles.open(handle, "rb", buffering=0) as stream:
             await stream.seek(start)
             left = _CHUNK if end is None else end - start
@@ -126,12 +129,11 @@ class LocalFiles(FilePort):
         await self._hop(source, lambda: os.replace(source, target))
 
     async def canonical_path(self, path: str) -> str:
-        self._check(path)
-        with translated(path):
-            return canonical(path)
+        return await self._at_once(path, lambda: canonical(path))
 
     async def create_temp_file(self, *, prefix: str, suffix: str) -> str:
-        return await self._hop(prefix, lambda: _temp_file(prefix, suffix, self._temp_directory))
+        directory = self._temp_directory or tempfile.gettempdir()
+        return await self._hop(directory, lambda: _temp_file(prefix, suffix, directory))
 
     # ---------------------------------------------------------------- one hop
 
@@ -141,12 +143,29 @@ class LocalFiles(FilePort):
         if not path:
             raise PortError("invalid_path", path, "the path is empty")
 
-    async def _hop(self, path: str, work: Callable[[], T], *, abandon: bool = False) -> T:
-        """Run blocking work in a thread; a cancellation waits until it has settled, unless abandoned."""
+    async def _at_once(self, path: str, work: Callable[[], T]) -> T:
+        """Do a few system calls on the event loop where they cannot wait for a network, else in a thread."""
+        if not is_local(path):
+            return await self._hop(path, work)
+        self._check(path)
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        with translated(path):
+            return work()
+
+    async def _hop(self, path: str | None, work: Callable[[], T], *, abandon: bool = False) -> T:
+        """Run blocking work in a thread; a cancellation waits until it has settled, unless abandoned.
+
+        Args:
+            path: What errors name; ``None`` where the work translates them itself.
+            work: What to do.
+            abandon: Whether a cancellation leaves the work alone.
+        """
         if self._closed:
-            raise PortError("closed", path)
+            raise PortError("closed", path or "")
 
         def translating() -> T:
+            if path is None:
+                return work()
             with translated(path):
                 return work()
 
@@ -182,54 +201,8 @@ def _listing(path: str) -> DirListing:
         return DirListing(path, error=error)
 
 
-def _open_regular(path: str) -> int:
-    """Open a regular file for reading; anything else is refused without opening it."""
-    refuse_irregular(os.stat(path).st_mode, path)
-    handle = os.open(path, _OPEN_FLAGS)
-    try:
-        refuse_irregular(os.fstat(handle).st_mode, path)
-    except PortError:
-        os.close(handle)
-        raise
-    return handle
-
-
-def _read(path: str, max_bytes: int | None) -> FileContent:
-    handle = _open_regular(path)
-    try:
-        found = os.fstat(handle)
-        data = _read_up_to(handle, found.st_size if max_bytes is None else max_bytes, whole=max_bytes is None)
-        if max_bytes is None:
-            found = os.fstat(handle)
-    finally:
-        os.close(handle)
-    complete = data if len(data) >= found.st_size else None
-    return FileContent(data, file_stat(found, complete), canonical(path))
-
-
-def _read_up_to(handle: int, size: int, *, whole: bool) -> bytes:
-    """Read ``size`` bytes, or with ``whole`` to the end, which may lie further on by now."""
-    pieces: list[bytes] = []
-    left = size + 1 if whole else size
-    while left > 0:
-        piece = os.read(handle, left)
-        if not piece:
-            break
-        pieces.append(piece)
-        left = max(left - len(piece), _CHUNK) if whole else left - len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _read_or_error(path: str, max_bytes: int) -> FileContent | PortError:
-    try:
-        with translated(path):
-            return _read(path, max_bytes)
-    except PortError as error:
-        return error
-
-
 def _scan(path: str, consume: Callable[[bytes | bytearray], bool], start: int) -> FileStat:
-    handle = _open_regular(path)
+    handle = open_regular(path)
     try:
         found = file_stat(os.fstat(handle))
         os.lseek(handle, start, os.SEEK_SET)
@@ -265,14 +238,23 @@ def _make_dirs(path: str) -> list[str]:
             try:
                 os.mkdir(directory)
                 created.append(directory)
-            except FileExistsError:
+            except FileExistsError as error:
                 if not os.path.isdir(directory):
-                    raise
-    except OSError:
+                    raise _obstacle(directory, path) from error
+    except (OSError, PortError):
         for directory in reversed(created):
             os.rmdir(directory)
         raise
     return created
+
+
+def _obstacle(directory: str, path: str) -> PortError:
+    """Say what a link that leads to no directory, or a file that appeared meanwhile, is to ``make_dirs``."""
+    if directory == path:
+        return PortError("already_exists", path)
+    with suppress(FileNotFoundError):
+        os.stat(directory)  # tells a loop from a broken link
+    return PortError("not_a_directory", path)
 
 
 def _remove(path: str) -> None:
@@ -282,7 +264,7 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _temp_file(prefix: str, suffix: str, directory: str | None) -> str:
+def _temp_file(prefix: str, suffix: str, directory: str) -> str:
     handle, path = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=directory)
     os.close(handle)
     return path

@@ -8,18 +8,19 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from handrail.core.arguments import parameter
+from handrail.core.arguments import parameter, structure
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
-from handrail.core.paths import resolve_existing
-from handrail.core.planning import EditPlan, apply_plan, plan_content
+from handrail.core.paths import relative_to, resolve_existing
+from handrail.core.planning import EditPlan, apply_plan, plan_content, plan_replacements
 from handrail.core.replacement import Replacement
 from handrail.core.results import TextContent, ToolResult, text_result
 from handrail.core.suggestions import missing_file
 from handrail.core.tool import Tool, ToolContext
+from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
 
-__all__ = ["EditArguments", "EditDetails", "EditOptions", "edit_tool"]
+__all__ = ["EditArguments", "EditDetails", "EditOptions", "edit_tool", "plan_edit"]
 
 
 @frozen
@@ -63,6 +64,7 @@ class EditOptions:
         require_fresh: Refuse to edit a file that the session has not read or that changed since (``stale``).
         encoding: A codec to try where a file is not Unicode, e.g. the project's.
         rebase: When somebody changes the file during the edit, apply it to the new content if it still fits.
+            Without effect together with ``require_fresh``.
     """
 
     require_fresh: bool = False
@@ -88,11 +90,14 @@ def edit_tool(options: EditOptions = EditOptions()) -> Tool[EditArguments]:
             plan = await plan_content(
                 context.env, arguments.path, target, replacements, content, encoding=options.encoding
             )
-            await apply_plan(context.env, plan, rebase=options.rebase)
+            # What the session has not seen is not to be edited: with require_fresh, no re-basing on it.
+            rebase = options.rebase and not options.require_fresh
+            plan = (await apply_plan(context.env, plan, rebase=rebase)).plan
             context.aborted_result = _aborted(plan)
             if options.require_fresh:
                 context.shared(Freshness).note(canonical, plan.after)
-        return text_result(_receipt(plan), details=_details(plan))
+        shown = plan.path if relative_to(target, context.env.cwd) == plan.path else target
+        return text_result(_receipt(plan, shown), details=_details(plan))
 
     return Tool(
         name="edit",
@@ -106,6 +111,22 @@ def edit_tool(options: EditOptions = EditOptions()) -> Tool[EditArguments]:
         prepare=_prepare,
         details=EditDetails,
     )
+
+
+async def plan_edit(env: Environment, arguments: Mapping[str, Any], *, encoding: str | None = None) -> EditPlan:
+    """Work out what a call of edit would do, without writing; ``apply_plan`` then does it.
+
+    Args:
+        env: Where the file is.
+        arguments: The arguments of the call, as a model sends them.
+        encoding: A codec to try where the file is not Unicode.
+
+    Raises:
+        ToolError: As the edit tool reports it.
+    """
+    checked = structure("edit", _prepare(arguments), EditArguments)
+    replacements = [Replacement(entry.old_text, entry.new_text) for entry in checked.edits]
+    return await plan_replacements(env, checked.path, replacements, encoding=encoding)
 
 
 def _prepare(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -124,17 +145,17 @@ def _prepare(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolError(
             "invalid_arguments",
             f"edits is a string that is not valid JSON ({error}). Send a list of {{oldText, newText}} objects.",
         ) from error
 
 
-def _receipt(plan: EditPlan) -> str:
+def _receipt(plan: EditPlan, shown: str) -> str:
     count = len(plan.edits)
     made = "1 replacement" if count == 1 else f"{count} replacements"
-    text = f"Edited {plan.path}: {made}, first changed line {plan.first_changed_line}."
+    text = f"Edited {shown}: {made}, first changed line {plan.first_changed_line}."
     tolerated = sorted({name for match in plan.matches for name in match.tolerated or ()})
     if any(match.kind == "tolerant" for match in plan.matches):
         text += f" Not found exactly; matched although these differ: {', '.join(tolerated) or 'look-alike characters'}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from contextlib import aclosing
 from typing import Any, Final
@@ -10,15 +11,24 @@ from attrs import evolve, frozen
 
 from handrail.core import images, notebooks, pdf
 from handrail.core.arguments import parameter
+from handrail.core.editorconfig import decode_in_project
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
 from handrail.core.line_index import LineIndexes
 from handrail.core.paths import resolve, resolve_existing
 from handrail.core.results import ImageContent, TextContent, ToolResult, text_result
 from handrail.core.suggestions import missing_file
-from handrail.core.text import Binary, TextDocument, decode, is_binary_sample, visible
+from handrail.core.text import Binary, TextDocument, is_binary_sample, sample_of, visible
 from handrail.core.tool import Tool, ToolContext
-from handrail.core.truncation import MAX_BYTES, Truncation, count_lines, format_size, truncate_head
+from handrail.core.truncation import (
+    MAX_BYTES,
+    MAX_LINES,
+    Truncation,
+    byte_length,
+    count_lines,
+    format_size,
+    truncate_head,
+)
 from handrail.ports.errors import PortError
 from handrail.ports.files import FileContent
 
@@ -77,7 +87,7 @@ def read_tool(options: ReadOptions = ReadOptions()) -> Tool[ReadArguments]:
         mime_type = images.detect_image_type(content.data)
         if mime_type is not None:
             return await _read_image(arguments, target, content, mime_type, options, context)
-        if content.data.startswith(b"%PDF-"):
+        if pdf.is_pdf(content.data):
             return await _read_pdf(arguments, target, content, context)
         if content.complete:
             return await _read_whole(arguments, target, content, options, context)
@@ -121,8 +131,19 @@ async def _open(path: str, context: ToolContext) -> tuple[str, FileContent]:
 
 
 async def _remember(context: ToolContext, target: str, content: FileContent) -> None:
-    whole = content if content.complete else await context.env.files.read(target)
-    context.shared(Freshness).note(content.canonical_path, whole.data)
+    freshness = context.shared(Freshness)
+    if content.complete:
+        freshness.note(content.canonical_path, content.data)
+        return
+    digest = hashlib.sha256()
+
+    def consume(piece: bytes | bytearray) -> bool:
+        digest.update(piece)
+        return True
+
+    scanned = await context.env.files.scan(target, consume)
+    if scanned.version == content.stat.version:  # else it changed since, and nobody has seen that
+        freshness.note_digest(content.canonical_path, digest.digest())
 
 
 # ------------------------------------------------------------------ text
@@ -131,7 +152,7 @@ async def _remember(context: ToolContext, target: str, content: FileContent) -> 
 async def _read_whole(
     arguments: ReadArguments, target: str, content: FileContent, options: ReadOptions, context: ToolContext
 ) -> ToolResult:
-    document = _text(content, options)
+    document = await _text(target, content.data, options, context)
     if isinstance(document, Binary):
         return _binary(arguments.path, content)
     text = document.text
@@ -142,13 +163,14 @@ async def _read_whole(
     first = _first_line(arguments, total)
     last = total if arguments.limit is None else min(first + arguments.limit, total)
     selected = visible(_lines_between(text, first, last))
-    return _shown(arguments, document, truncate_head(selected), first, last, total)
+    first_line = byte_length(selected.partition("\n")[0])
+    return _shown(arguments, document, truncate_head(selected), first_line, first, last, total)
 
 
-def _text(content: FileContent, options: ReadOptions) -> TextDocument | Binary:
-    if is_binary_sample(content.data):
-        return Binary(content.stat.size)
-    return decode(content.data, hint=options.encoding)
+async def _text(target: str, data: bytes, options: ReadOptions, context: ToolContext) -> TextDocument | Binary:
+    if is_binary_sample(data):
+        return Binary(len(data))
+    return await decode_in_project(context.env, target, data, encoding=options.encoding)
 
 
 def _first_line(arguments: ReadArguments, total: int) -> int:
@@ -179,7 +201,7 @@ async def _read_part(
     arguments: ReadArguments, target: str, content: FileContent, options: ReadOptions, context: ToolContext
 ) -> ToolResult:
     """Read lines of a large file: count its lines once, then fetch only what is shown."""
-    document = _text(_whole_lines(content), options)
+    document = await _text(target, sample_of(content.data), options, context)
     if isinstance(document, Binary):
         return _binary(arguments.path, content)
     files = context.env.files
@@ -187,7 +209,8 @@ async def _read_part(
     first = _first_line(arguments, index.total_lines)
     last = index.total_lines if arguments.limit is None else min(first + arguments.limit, index.total_lines)
     start, end = await index.offset(files, target, first), await index.offset(files, target, last)
-    head, needed = bytearray(), 2 * MAX_BYTES + len(document.bom)
+    # Enough for more text than is shown, four bytes a character at most.
+    head, needed = bytearray(), 4 * (MAX_BYTES + 1) + len(document.bom)
     async with aclosing(files.read_chunks(target, start=start, end=min(end, start + needed))) as chunks:
         async for chunk in chunks:
             head += chunk
@@ -197,48 +220,29 @@ async def _read_part(
     if last < index.total_lines:
         text = text.removesuffix("\n") if start + needed >= end else text
     kept = truncate_head(text)
-    if start + needed < end:
-        kept = _cut_of_more(kept, text, last - first, end - start)
-        if kept.first_line_exceeds_limit:
-            following = await index.offset(files, target, first + 1)
-            kept = evolve(kept, total_bytes=following - start)
-    return _shown(arguments, document, kept, first, last, index.total_lines)
-
-
-def _whole_lines(content: FileContent) -> FileContent:
-    """The start of a large file, cut after a line feed, so that no character is cut."""
-    start = content.data[:64]
-    width = 4 if b"\0\0\0" in start else 2 if b"\0" in start else 1
-    end = content.data.rfind(b"\n") + 1
-    end += -end % width
-    return evolve(content, data=content.data[:end]) if end else content
-
-
-def _cut_of_more(kept: Truncation, text: str, lines: int, size: int) -> Truncation:
-    """The record of a cut whose text goes on beyond what was fetched."""
-    return evolve(
-        kept,
-        truncated=True,
-        truncated_by=kept.truncated_by or "bytes",
-        total_lines=lines,
-        total_bytes=size,
-    )
+    if start + needed < end:  # the text goes on beyond what was fetched
+        kept = evolve(kept, total_lines=last - first, total_bytes=end - start)
+    first_line = byte_length(text.partition("\n")[0])
+    if kept.first_line_exceeds_limit:
+        first_line = await index.offset(files, target, first + 1) - start - index.ends_with_feed(first)
+    return _shown(arguments, document, kept, first_line, first, last, index.total_lines)
 
 
 def _shown(
     arguments: ReadArguments,
     document: TextDocument,
     kept: Truncation,
+    first_line_bytes: int,
     first: int,
     last: int,
     total: int,
 ) -> ToolResult:
     """The result: the kept lines and, after a blank line, what is left out and how to go on."""
     text = kept.content
+    end = first + kept.output_lines
     if kept.first_line_exceeds_limit:
-        text = _long_line_notice(arguments.path, first + 1, kept)
-    elif kept.truncated:
-        end = first + kept.output_lines
+        text = _long_line_notice(arguments.path, first + 1, first_line_bytes)
+    elif kept.truncated and end < last:  # where only the final newline did not fit, nothing is left to show
         limit = f" ({format_size(MAX_BYTES)} limit)" if kept.truncated_by == "bytes" else ""
         text += f"\n\n[Showing lines {first + 1}-{end} of {total}{limit}. Use offset={end + 1} to continue.]"
     elif last < total:
@@ -249,13 +253,15 @@ def _shown(
     return text_result(text, details=_or_none(details), structured_content=text)
 
 
-def _long_line_notice(path: str, line: int, kept: Truncation) -> str:
-    size, limit = format_size(kept.total_bytes), format_size(MAX_BYTES)
+def _long_line_notice(path: str, line: int, line_bytes: int) -> str:
+    size, limit = format_size(line_bytes), format_size(MAX_BYTES)
     command = f"sed -n '{line}p' {_shell_quoted(path)} | head -c {MAX_BYTES}"
     return f"[Line {line} is {size}, exceeds {limit} limit. Use bash: {command}]"
 
 
 def _shell_quoted(path: str) -> str:
+    """The path as one word of a shell that no program takes for an option."""
+    path = f"./{path}" if path.startswith("-") else path
     if re.fullmatch(r"[A-Za-z0-9_@%+=:,./-]+", path):
         return path
     return "'" + path.replace("'", "'\"'\"'") + "'"
@@ -314,22 +320,22 @@ async def _read_pdf(arguments: ReadArguments, target: str, content: FileContent,
     data = await _whole(arguments, target, content, context)
     if isinstance(data, str):
         return text_result(data, structured_content=data)
-    whole = data
-    pages = await context.env.offload(lambda: pdf.pdf_pages(whole))
-    if isinstance(pages, str):
-        return text_result(pages, structured_content=pages)
-    total = len(pages)
-    first = (arguments.offset or 1) - 1
-    if first >= total > 0:
-        raise ToolError("out_of_range_offset", f"Offset {first + 1} is beyond the last page ({total} pages total)")
-    last = total if arguments.limit is None else min(first + arguments.limit, total)
-    shown = "\n\n".join(f"--- Page {first + n + 1} of {total} ---\n{page}" for n, page in enumerate(pages[first:last]))
+    whole, first, limit = data, arguments.offset or 1, arguments.limit
+    window = await context.env.offload(lambda: pdf.pdf_page_window(whole, first=first, limit=limit))
+    if isinstance(window, str):
+        return text_result(window, structured_content=window)
+    if first > max(window.total, 1):
+        raise ToolError("out_of_range_offset", f"Offset {first} is beyond the last page ({window.total} pages total)")
+    last = window.first + len(window.pages) - 1
+    shown = "\n\n".join(
+        f"--- Page {number} of {window.total} ---\n{page}" for number, page in enumerate(window.pages, window.first)
+    )
     kept = truncate_head(shown)
-    text = f"[PDF, {total} pages, shown as text]\n\n{kept.content}"
+    text = f"[PDF, {window.total} pages, shown as text]\n\n{kept.content}"
     if kept.truncated:
-        text += f"\n\n[Cut at {format_size(MAX_BYTES)} or 2000 lines. Use offset and limit to read fewer pages.]"
-    elif last < total:
-        text += f"\n\n[{total - last} more pages in file. Use offset={last + 1} to continue.]"
+        text += f"\n\n[Cut at {format_size(MAX_BYTES)} or {MAX_LINES} lines. Use offset and limit to read fewer pages.]"
+    elif last < window.total:
+        text += f"\n\n[{window.total - last} more pages in file. Use offset={last + 1} to continue.]"
     return text_result(text, details=ReadDetails(kept) if kept.truncated else None, structured_content=text)
 
 

@@ -1,0 +1,124 @@
+"""Reading regular files: whole or in part, in a thread, or at once where nothing can wait. Blocking."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import cache
+from typing import Final
+
+from handrail.adapters.local._errors import translated
+from handrail.adapters.local._stats import canonical, file_stat, refuse_irregular
+from handrail.ports.errors import PortError
+from handrail.ports.files import FileContent
+
+__all__ = ["is_local", "open_regular", "read_cached", "read_file", "read_or_error"]
+
+_CHUNK: Final = 1024 * 1024
+_SMALL: Final = 64 * 1024
+_OPEN_FLAGS: Final = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
+_DISK_TYPES: Final = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
+
+
+def open_regular(path: str) -> int:
+    """Open a regular file for reading; anything else is refused without opening it."""
+    refuse_irregular(os.stat(path).st_mode, path)
+    handle = os.open(path, _OPEN_FLAGS)
+    try:
+        refuse_irregular(os.fstat(handle).st_mode, path)
+    except PortError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def read_file(path: str, max_bytes: int | None) -> FileContent:
+    """Return the first bytes of a file, or all of it, with its stat."""
+    handle = open_regular(path)
+    try:
+        found = os.fstat(handle)
+        data = _read_up_to(handle, found.st_size if max_bytes is None else max_bytes, whole=max_bytes is None)
+        if max_bytes is None:
+            found = os.fstat(handle)
+    finally:
+        os.close(handle)
+    return _content(path, data, found)
+
+
+def read_or_error(path: str, max_bytes: int) -> FileContent | PortError:
+    """Like ``read_file``, with the error as the answer."""
+    try:
+        with translated(path):
+            return read_file(path, max_bytes)
+    except PortError as error:
+        return error
+
+
+def _read_up_to(handle: int, size: int, *, whole: bool) -> bytes:
+    """Read ``size`` bytes, or with ``whole`` to the end, which may lie further on by now."""
+    pieces: list[bytes] = []
+    left = size + 1 if whole else size
+    while left > 0:
+        piece = os.read(handle, left)
+        if not piece:
+            break
+        pieces.append(piece)
+        left = max(left - len(piece), _CHUNK) if whole else left - len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _content(path: str, data: bytes, found: os.stat_result) -> FileContent:
+    complete = data if len(data) >= found.st_size else None
+    return FileContent(data, file_stat(found, complete), canonical(path))
+
+
+# ------------------------------------------------------------------ without waiting
+
+
+if sys.platform == "linux":
+
+    def read_cached(path: str, max_bytes: int | None) -> FileContent | None:
+        """Return a small file that the page cache holds; ``None`` where reading it could wait for the disk."""
+        handle = open_regular(path)
+        try:
+            found = os.fstat(handle)
+            if found.st_size > _SMALL or (max_bytes is not None and max_bytes < found.st_size):
+                return None
+            buffer = bytearray(found.st_size + 1)
+            try:
+                count = os.preadv(handle, [buffer], 0, os.RWF_NOWAIT)
+            except OSError:  # not cached, or a file system that cannot tell
+                return None
+            return _content(path, bytes(buffer[:count]), found) if count == found.st_size else None
+        finally:
+            os.close(handle)
+
+    def is_local(path: str) -> bool:
+        """Whether a path lies on a disk of this machine, told by the mount it is under."""
+        while path not in (mounts := _mounts()) and len(path) > 1:
+            path = os.path.dirname(path)
+        return mounts.get(path) in _DISK_TYPES
+
+    @cache
+    def _mounts() -> dict[str, str]:
+        """File system types by mount point, as they were when first asked for (proc(5), mountinfo)."""
+        mounts: dict[str, str] = {}
+        with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                fields, _, more = line.partition(" - ")
+                point = fields.split(" ")[4].encode("ascii", "surrogateescape").decode("unicode_escape")
+                mounts[point] = more.split(" ", 1)[0]
+        return mounts
+
+else:
+
+    def read_cached(path: str, max_bytes: int | None) -> FileContent | None:
+        """Only Linux can read without waiting (``RWF_NOWAIT``)."""
+        return None
+
+    def is_local(path: str) -> bool:
+        """Not told here; everything is done in a thread."""
+        return False

@@ -1,0 +1,56 @@
+"""What the Python subjects share: the request loop, the clock, the peak of memory. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["added_memory", "lay_files", "reset_peak", "serve"]
+
+
+def serve(run: Callable[[dict[str, Any], int], float]) -> None:
+    """Answer requests until standard input ends.
+
+    Args:
+        run: Runs one round of a workload and returns the seconds of a call.
+    """
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            before = reset_peak()
+            seconds = run(request["workload"], request["round"])
+            answer: dict[str, Any] = {"seconds": seconds, "added_bytes": added_memory(before)}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+        print(json.dumps(answer), flush=True)
+
+
+def lay_files(workload: dict[str, Any], number: int) -> None:
+    """Lay the workload's files, before its first round."""
+    if number == 0:
+        for name, text in (workload["files"] or {}).items():
+            Path(workload["cwd"], name).write_text(text)
+
+
+def reset_peak() -> int:
+    """Start a new peak (Linux) and return the memory in use now, in bytes; 0 elsewhere."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return 0
+    return _status("VmRSS")
+
+
+def added_memory(before: int) -> int | None:
+    """Return how far the peak rose above what was in use before."""
+    return max(0, _status("VmHWM") - before) if before else None
+
+
+def _status(key: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) * 1024
+    return 0
