@@ -42,7 +42,9 @@ def port_error(error: OSError, path: str) -> PortError:
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Turn what the operating system refuses in the block into PortError."""
+    """Turn what the operating system refuses in the block into PortError; an empty path is refused at once."""
+    if not path:
+        raise PortError("invalid_path", path, "the path is empty")
     try:
         yield
     except OSError as error:

@@ -7,6 +7,7 @@ in memory, and between processes the comparison and the replacement are a few mi
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -51,6 +52,8 @@ else:
             finally:
                 os.close(handle)
 
+    _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
     def _open_for_locking(path: str) -> int:
         flags = os.O_NONBLOCK | os.O_CLOEXEC
         try:
@@ -69,6 +72,10 @@ else:
                     raise TimeoutError("the file is locked by another program") from None
                 time.sleep(pause)
                 pause = min(pause * 2, 0.01)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                return  # a file system without locks: the comparison and the replacement are close, but not one step
 
     def _still_there(handle: int, path: str) -> bool:
         """Whether the path still means the locked inode; another writer may have replaced it meanwhile."""

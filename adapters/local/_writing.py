@@ -2,7 +2,8 @@
 
 The new content goes to a sibling that takes over the old file's mode, owner and attributes and is then renamed
 over it, all while other writers of the same file wait (see ``_locking``). A file with several names is written
-in place, because a rename would part them; its old content is put back when that fails.
+in place, because a rename would part them, and so is one whose directory permits no new entry; the old content is
+put back when that fails.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def write_file(
     target = os.path.realpath(path)
     for _ in range(_ATTEMPTS):
         try:
-            if os.path.lexists(target):
-                refuse_irregular(os.stat(target).st_mode, path)
+            if (found := _found(target)) is not None:
+                refuse_irregular(found.st_mode, path)
                 if expect == ABSENT:
                     raise PortError("conflict", path, "the file exists")
                 with locked_file(target):
@@ -59,13 +60,22 @@ def write_file(
     raise PortError("conflict", path, "others create and remove the file all the time")
 
 
+def _found(target: str) -> os.stat_result | None:
+    """Return the stat of what is at a path; ``None`` where nothing can be, other errors as they are."""
+    try:
+        return os.stat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def _replace(
     path: str, target: str, data: bytes, expect: Version | None, mode: int | None, previous_limit: int, fsync: bool
 ) -> WriteReceipt:
     found = os.stat(target)
     refuse_irregular(found.st_mode, path)
     if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        code = errno.EROFS if _is_mounted_read_only(target) else errno.EACCES
+        raise OSError(code, os.strerror(code))
     if expect is not None and not is_version(expect, found, lambda: _content(target)):
         raise PortError("conflict", path, "the file changed since it was read")
     previous = None
@@ -73,15 +83,57 @@ def _replace(
         head = _content(target, previous_limit)
         complete = head if len(head) >= found.st_size else None
         previous = FileContent(head, file_stat(found, complete), target)
-    if found.st_nlink > 1:
-        written = _overwrite(target, data, mode, fsync)
-    else:
-        written = _swap(target, data, found, mode, fsync)
+    written = _put(target, data, found, mode, fsync)
     return WriteReceipt(file_stat(written), created=False, canonical_path=target, previous=previous)
+
+
+def _is_mounted_read_only(path: str) -> bool:
+    return sys.platform != "win32" and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def _put(target: str, data: bytes, old: os.stat_result, mode: int | None, fsync: bool) -> os.stat_result:
+    if old.st_nlink == 1:
+        try:
+            return _swap(target, data, old, mode, fsync)
+        except OSError as error:
+            # The file may be written, but its directory may be closed, or sticky and of another owner; or the
+            # file itself is a mount point, as containers make them.
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY):
+                raise
+    return _overwrite(target, data, mode, fsync)
 
 
 def _create(target: str, data: bytes, mode: int | None, fsync: bool) -> WriteReceipt:
     """Make a new file; never replaces one that appears meanwhile (FileExistsError)."""
+    written = _create_at_once(target, data, mode, fsync) or _create_from_sibling(target, data, mode, fsync)
+    _sync_directory(target, fsync)
+    return WriteReceipt(file_stat(written), created=True, canonical_path=target)
+
+
+def _create_at_once(target: str, data: bytes, mode: int | None, fsync: bool) -> os.stat_result | None:
+    """Fill a file without a name, which vanishes with a process that is killed, and name it; ``None`` if impossible."""
+    if sys.platform != "linux":
+        return None
+    try:
+        handle = os.open(os.path.dirname(target), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
+    try:
+        _fill(handle, data, fsync)
+        if mode is not None:
+            os.fchmod(handle, mode)
+        # Any directory descriptor makes Python use linkat(2), which can follow the link in /proc (open(2), O_TMPFILE).
+        os.link(f"/proc/self/fd/{handle}", target, src_dir_fd=handle, follow_symlinks=True)
+        return os.fstat(handle)
+    except FileExistsError:
+        raise
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _create_from_sibling(target: str, data: bytes, mode: int | None, fsync: bool) -> os.stat_result:
     sibling, handle = _open_sibling(target, 0o666)
     try:
         _fill(handle, data, fsync)
@@ -90,14 +142,14 @@ def _create(target: str, data: bytes, mode: int | None, fsync: bool) -> WriteRec
         os.close(handle)
         handle = -1
         _put_in_place(sibling, target)
-        written = os.stat(target)
+        with suppress(FileNotFoundError):
+            os.unlink(sibling)
+        return os.stat(target)  # after the unlink, which changes the time stamp that versions look at
     finally:
         if handle >= 0:
             os.close(handle)
         with suppress(FileNotFoundError):
             os.unlink(sibling)
-    _sync_directory(target, fsync)
-    return WriteReceipt(file_stat(written), created=True, canonical_path=target)
 
 
 def _put_in_place(sibling: str, target: str) -> None:

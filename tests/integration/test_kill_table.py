@@ -1,0 +1,305 @@
+"""The kill table: whatever a command starts and however it ends, nothing of it is left.
+
+Each row is a shape of process tree, each column a way to end it. A tree prints ``ready`` from its last
+process, and only then is it ended. ``HANDRAIL_KILL_ROUNDS`` sets how often each row runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from handrail.adapters.local.commands import LocalCommands
+from handrail.ports.commands import Command
+from handrail.ports.errors import PortError
+from integration.processes import children_of, new_marker, processes_with, until, zombies_below
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc"),
+]
+
+ROUNDS = int(os.environ.get("HANDRAIL_KILL_ROUNDS") or ("50" if os.environ.get("CI") else "4"))
+
+# {s} is a process that sleeps for ever and carries the marker {m} in its command line.
+ROWS = {
+    "a plain child": "{s} & echo ready; wait",
+    "grandchildren": "sh -c 'sh -c \"{s} & {s} & echo ready; wait\" & wait' & wait",
+    "children that ignore signals": (
+        "trap '' TERM HUP INT; sh -c 'trap \"\" TERM HUP INT; echo ready; while :; do sleep 0.2; done; : {m}'; wait"
+    ),
+    "a background child that goes on printing": "(echo ready; while echo tick; do sleep 0.01; done; : {m}) & exit 3",
+    "setsid": "setsid sh -c 'echo ready; exec {s}' & wait",
+    "a double fork": "(setsid sh -c '(echo ready; exec {s}) &' &); sleep {m}",
+    "a double fork with a new session twice": "setsid sh -c 'setsid sh -c \"(echo ready; exec {s}) &\" &' & sleep {m}",
+    "nohup": "nohup sh -c 'echo ready; exec {s}' & wait",
+    "an empty environment": "(env -i setsid sh -c '(echo ready; exec {s}) &' &); sleep {m}",
+    "a bounded fork bomb": (
+        "f() {{ if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; exec {s}; }}; echo ready; f 5"
+    ),
+    "a bomb of sessions": (
+        "echo ready; exec setsid python3 -c 'import os\n"
+        'for _ in range(5):\n    if os.fork() == 0:\n        os.setsid()\nos.execlp("sleep", "sleep", "{m}")\''
+    ),
+    "a stopped child": "{s} & kill -STOP $!; echo ready; kill -STOP $$",
+    "two hundred processes": "for i in $(seq 200); do {s} & done; echo ready; wait",
+    "closed pipes": "echo ready; exec <&- >&- 2>&-; {s} & wait",
+    "a shell in the background": "bash -c '{s} & {s} & disown -a; echo ready; exec {s}' & disown; wait; sleep {m}",
+}
+
+Ending = Callable[[LocalCommands, Command], Awaitable[None]]
+
+
+class Ready:
+    """A sink that notices the word ``ready``."""
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+
+    async def __call__(self, data: bytes) -> None:
+        if b"ready" in data:
+            self.event.set()
+
+
+def row(shape: str, marker: str) -> Command:
+    text = ROWS[shape].format(s=f"sleep {marker}", m=marker)
+    return Command(["/bin/bash", "-c", text], "/tmp")
+
+
+async def cancel(commands: LocalCommands, command: Command) -> None:
+    ready = Ready()
+    async with anyio.create_task_group() as group:
+        group.start_soon(commands.run, command, ready)
+        await ready.event.wait()
+        group.cancel_scope.cancel()
+
+
+async def cancel_natively(commands: LocalCommands, command: Command) -> None:
+    ready = Ready()
+    task = asyncio.ensure_future(commands.run(command, ready))
+    await ready.event.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def fail_in_the_sink(commands: LocalCommands, command: Command) -> None:
+    async def sink(data: bytes) -> None:
+        if b"ready" in data:
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await commands.run(command, sink)
+
+
+@pytest.mark.parametrize("end", [cancel, cancel_natively, fail_in_the_sink], ids=lambda end: str(end.__name__))
+@pytest.mark.parametrize("shape", ROWS)
+async def test_a_tree_dies_with_its_call(shape: str, end: Ending) -> None:
+    markers: list[str] = []
+    commands = LocalCommands()
+    at_once = anyio.Semaphore(2 if "hundred" in shape else 8)
+
+    async def one_round() -> None:
+        async with at_once:
+            marker = new_marker()
+            markers.append(marker)
+            await end(commands, row(shape, marker))
+            assert processes_with(marker) == []
+
+    try:
+        async with anyio.create_task_group() as group:
+            for _ in range(ROUNDS):
+                group.start_soon(one_round)
+        # A keeper leaves with its command; that it is collected can take its parent a moment.
+        assert await anyio.to_thread.run_sync(lambda: until(lambda: zombies_below(os.getpid()) == []))
+    finally:
+        await commands.aclose()
+    assert len(markers) == ROUNDS
+    assert processes_with(markers[0][:-9]) == []
+
+
+@pytest.mark.parametrize("shape", ROWS)
+async def test_a_tree_dies_when_the_environment_closes(shape: str) -> None:
+    for _ in range(max(ROUNDS // 8, 1)):
+        commands = LocalCommands()
+        marker = new_marker()
+        ready = Ready()
+
+        async def run() -> None:
+            with pytest.raises(PortError) as caught:
+                await commands.run(row(shape, marker), ready)  # noqa: B023 - awaited in this iteration
+            assert caught.value.code == "closed"
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await ready.event.wait()
+            await commands.aclose()
+            assert processes_with(marker) == []
+        assert zombies_below(os.getpid()) == []
+
+
+async def test_another_command_is_not_hit() -> None:
+    commands = LocalCommands()
+    spared, doomed = new_marker(), new_marker()
+    try:
+        async with anyio.create_task_group() as group:
+            ready = Ready()
+            group.start_soon(commands.run, row("an empty environment", spared), ready)
+            await ready.event.wait()
+            await cancel(commands, row("an empty environment", doomed))
+            assert processes_with(doomed) == []
+            assert any("sleep" in line for line in processes_with(spared))
+            group.cancel_scope.cancel()
+        assert processes_with(spared) == []
+    finally:
+        await commands.aclose()
+
+
+def sleeping(marker: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", marker], start_new_session=True)
+
+
+async def test_a_child_of_the_application_is_not_hit_and_not_collected() -> None:
+    marker = new_marker()
+    with sleeping(marker) as own:
+        commands = LocalCommands()
+        await cancel(commands, row("a double fork", new_marker()))
+        await commands.aclose()
+        assert own.poll() is None
+        own.kill()
+    assert own.returncode == -signal.SIGKILL
+
+
+async def test_a_second_cancellation_spares_nothing() -> None:
+    commands = LocalCommands()
+    marker = new_marker()
+    ready = Ready()
+    task = asyncio.ensure_future(commands.run(row("two hundred processes", marker), ready))
+    await ready.event.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await commands.aclose()
+    assert await anyio.to_thread.run_sync(lambda: until(lambda: processes_with(marker) == []))
+
+
+async def test_after_closing_nothing_of_ours_runs() -> None:
+    before = children_of(os.getpid())
+    commands = LocalCommands()
+    await commands.run(Command(["/bin/bash", "-c", f"sleep {new_marker()} & setsid sleep 9 & true"], "/"), Ready())
+    assert len(children_of(os.getpid())) == len(before) + 1
+    await commands.aclose()
+    assert children_of(os.getpid()) == before
+
+
+# ------------------------------------------------------------------ the host ends
+
+HOST = """
+import asyncio, os, signal, sys
+from handrail.adapters.local.commands import LocalCommands
+from handrail.ports.commands import Command
+
+async def main():
+    commands = LocalCommands()
+    ready = asyncio.Event()
+    async def sink(data):
+        if b"ready" in data:
+            ready.set()
+    await commands.run(Command(["/bin/bash", "-c", "sleep {m} & setsid sleep {m} &"], "/tmp"), sink)
+    task = asyncio.ensure_future(commands.run(Command(["/bin/bash", "-c", sys.argv[1]], "/tmp"), sink))
+    await ready.wait()
+    print("ready", flush=True)
+    {end}
+
+{run}
+"""
+
+ENDS = {
+    "the interpreter exits": ("sys.exit()", "asyncio.run(main())", None),
+    "it exits without cleaning up": ("os._exit(1)", "asyncio.run(main())", None),
+    "the task is abandoned": ("", "loop = asyncio.new_event_loop(); loop.run_until_complete(main())", None),
+    "an error": ("raise LookupError", "asyncio.run(main())", None),
+    "SIGTERM": ("await task", "asyncio.run(main())", signal.SIGTERM),
+    "SIGHUP": ("await task", "asyncio.run(main())", signal.SIGHUP),
+    "SIGINT": ("await task", "asyncio.run(main())", signal.SIGINT),
+    "SIGKILL": ("await task", "asyncio.run(main())", signal.SIGKILL),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("shape", ["a double fork with a new session twice", "a bounded fork bomb", "a stopped child"])
+def test_a_tree_dies_with_its_host(shape: str, end: str, tmp_path: Path) -> None:
+    marker = new_marker()
+    statement, run, number = ENDS[end]
+    script = tmp_path / "host.py"
+    script.write_text(HOST.format(m=marker, end=statement, run=run))
+    text = str(row(shape, marker).argv[2])
+    with subprocess.Popen(
+        [sys.executable, str(script), text], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"ready\n"
+        if number is not None:
+            host.send_signal(number)
+        host.wait(20)
+    assert until(lambda: processes_with(marker) == []), processes_with(marker)
+
+
+def test_a_copy_of_the_host_keeps_nothing_alive(tmp_path: Path) -> None:
+    marker, copy = new_marker(), new_marker()
+    script = tmp_path / "host.py"
+    fork = f'if os.fork() == 0:\n        os.execlp("sleep", "sleep", "{copy}")\n    os._exit(0)'
+    script.write_text(HOST.format(m=marker, end=fork, run="asyncio.run(main())"))
+    text = str(row("setsid", marker).argv[2])
+    subprocess.run([sys.executable, str(script), text], stdout=subprocess.DEVNULL, check=True)
+    try:
+        assert until(lambda: processes_with(marker) == []), processes_with(marker)
+    finally:
+        for line in processes_with(copy):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+
+
+async def test_a_command_that_kills_its_keeper_does_not_get_away() -> None:
+    commands = LocalCommands()
+    marker = new_marker()
+    text = f"setsid sleep {marker} & sleep {marker} & kill -KILL $PPID; sleep {marker}"
+    ended = await commands.run(Command(["/bin/bash", "-c", text], "/tmp"), Ready())
+    assert (ended.code, ended.signal) == (None, None)
+    assert await anyio.to_thread.run_sync(lambda: until(lambda: processes_with(marker) == []))
+    assert (await commands.run(Command(["/bin/true"], "/"), Ready())).code == 0
+    await commands.aclose()
+
+
+async def test_an_environment_closes_although_its_supervisor_was_killed() -> None:
+    before = children_of(os.getpid())
+    commands = LocalCommands()
+    marker = new_marker()
+    await commands.run(Command(["/bin/bash", "-c", f"sleep {marker} &"], "/"), Ready())
+    (supervisor,) = set(children_of(os.getpid())) - set(before)
+    os.kill(supervisor, signal.SIGKILL)
+    await commands.aclose()
+    assert processes_with(marker) == []
+    assert children_of(os.getpid()) == before
+
+
+async def test_a_killed_supervisor_is_replaced() -> None:
+    before = children_of(os.getpid())
+    commands = LocalCommands()
+    assert (await commands.run(Command(["/bin/true"], "/"), Ready())).code == 0
+    (supervisor,) = set(children_of(os.getpid())) - set(before)
+    os.kill(supervisor, signal.SIGKILL)
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(commands.run, Command(["/bin/true"], "/"), Ready())
+    await commands.aclose()
+    assert children_of(os.getpid()) == before
