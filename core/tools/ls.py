@@ -1,0 +1,120 @@
+"""ls: the entries of one directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from handrail.core.arguments import parameter
+from handrail.core.errors import ToolError, tool_error
+from handrail.core.locating import listing_error
+from handrail.core.notices import bounded, whole_limit
+from handrail.core.paths import join, resolve, show_name
+from handrail.core.results import ToolResult, text_result
+from handrail.core.tool import Tool, ToolContext, define_tool
+from handrail.core.truncation import Truncation
+from handrail.ports.environment import Environment
+from handrail.ports.errors import PortError
+from handrail.ports.files import DirEntry, FileContent
+
+__all__ = ["LsArguments", "LsDetails", "LsOptions", "ls_tool"]
+
+_DEFAULT_LIMIT = 500
+
+
+@frozen
+class LsArguments:
+    """What ``ls`` takes."""
+
+    path: str | None = parameter("Directory to list (default: the working directory)", default=None)
+    limit: float | None = parameter(f"Most entries to return (default: {_DEFAULT_LIMIT})", default=None, minimum=1)
+
+
+@frozen
+class LsDetails:
+    """What is missing from a listing."""
+
+    entry_limit_reached: int | None = None
+    truncation: Truncation | None = None
+
+
+@frozen
+class LsOptions:
+    """What a host decides about ``ls``."""
+
+    default_limit: int = _DEFAULT_LIMIT
+
+
+def ls_tool(options: LsOptions = LsOptions()) -> Tool[LsArguments]:
+    """Return the ``ls`` tool."""
+
+    @define_tool(
+        "ls",
+        label="List directory",
+        parameters=LsArguments,
+        details=LsDetails,
+        description=(
+            "List a directory, sorted by name regardless of case, hidden entries included; directories end in /. "
+            f"Returns at most {options.default_limit} entries or 50KB, whichever comes first."
+        ),
+    )
+    async def ls(arguments: LsArguments, context: ToolContext) -> ToolResult:
+        env = context.env
+        path = await resolve(arguments.path or ".", env)
+        entries = await _entries(env, path, arguments.path or ".")
+        limit = whole_limit(arguments.limit, options.default_limit)
+        shown = sorted(entries, key=lambda entry: (entry.name.casefold(), entry.name))[:limit]
+        lines = await _lines(env, path, shown)
+        cut = len(entries) > limit
+        notices = [f"{limit} entries limit reached. Use limit={limit * 2} for more"] if cut else []
+        text, truncation = bounded(lines or ["(empty directory)"], notices)
+        details = LsDetails(limit if cut else None, truncation) if cut or truncation else None
+        return text_result(text, details=details)
+
+    return ls
+
+
+async def _entries(env: Environment, path: str, raw: str) -> Sequence[DirEntry]:
+    try:
+        return await env.files.list_dir(path)
+    except PortError as error:
+        if error.code == "not_a_directory" and await _exists(env, path):
+            raise ToolError("not_a_directory", f"Not a directory: {raw}. Use read for a file.") from error
+        raise listing_error(error, raw) from error
+
+
+async def _exists(env: Environment, path: str) -> bool:
+    try:
+        await env.files.stat(path)
+    except PortError as error:
+        if error.code in ("not_found", "not_a_directory"):
+            return False
+        raise tool_error(error, path) from error
+    return True
+
+
+async def _lines(env: Environment, path: str, entries: Sequence[DirEntry]) -> list[str]:
+    links = [join(path, entry.name) for entry in entries if entry.kind == "symlink"]
+    marks = dict(zip(links, await _link_marks(env, links), strict=True))
+    return [
+        show_name(entry.name) + ("/" if entry.kind == "directory" else marks.get(join(path, entry.name), ""))
+        for entry in entries
+    ]
+
+
+async def _link_marks(env: Environment, links: Sequence[str]) -> list[str]:
+    """What stands after each link: a slash for a directory, a note where nothing is behind it.
+
+    Reading no bytes tells what a link leads to, for all of them in one step.
+    """
+    if not links:
+        return []
+    targets = await env.files.read_many(links, max_bytes=0)
+    return ["" if isinstance(target, FileContent) else _mark(target) for target in targets]
+
+
+def _mark(error: PortError) -> str:
+    if error.code == "is_a_directory":
+        return "/"
+    return " (broken link)" if error.code in ("not_found", "not_a_directory", "symlink_loop") else ""
