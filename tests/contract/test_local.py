@@ -1,0 +1,54 @@
+"""The contract suites over the real disk, real processes and real time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+
+from contract.clock_contract import ClockContract
+from contract.command_contract import CommandContract
+from contract.file_contract import FileContract
+from contract.host import Host
+from contract.hosts import local_host, unprivileged
+
+
+class TestLocalFiles(FileContract):
+    @pytest.fixture
+    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
+        async with local_host(tmp_path) as host:
+            yield host
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can become somebody else")
+class TestLocalFilesOfAnOrdinaryUser(FileContract):
+    """Where tests run as root: the same, with permissions that bind."""
+
+    @pytest.fixture
+    def root(self) -> Generator[Path]:
+        # Not below pytest's own directory, which is closed to others.
+        with tempfile.TemporaryDirectory() as name, unprivileged(Path(name)):
+            yield Path(name)
+
+    @pytest.fixture
+    async def host(self, root: Path) -> AsyncGenerator[Host]:
+        async with local_host(root) as host:
+            yield host
+
+
+class TestLocalCommands(CommandContract):
+    @pytest.fixture
+    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
+        async with local_host(tmp_path) as host:
+            yield host
+
+
+class TestLocalClock(ClockContract):
+    @pytest.fixture
+    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
+        async with local_host(tmp_path) as host:
+            yield host
