@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import GenericAlias, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 from cattrs import BaseValidationError, Converter, transform_error
@@ -131,7 +131,7 @@ def _kind(value: Any) -> str:
 
 
 def _string(value: Any, _: Any) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
         return str(int(value)) if value == int(value) else repr(value)
     if not isinstance(value, str):
         raise ValueError(f"must be a string, not {_kind(value)}")
@@ -155,9 +155,16 @@ def _number(value: Any, _: Any) -> float:
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"must be a number, not {_kind(value)}")
-    if not math.isfinite(value):
+    if not _is_finite(value):
         raise ValueError("must be a finite number")
     return value
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an int beyond the range of floats
+        return False
 
 
 def _integer(value: Any, _: Any) -> int:
@@ -200,7 +207,8 @@ def _object_hook(of: type[Any]) -> Callable[[Any, Any], Any]:
     def hook(value: Any, to: Any) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError(f"must be an object, not {_kind(value)}")
-        return inner({k: v for k, v in value.items() if not (v is None and k in optional)}, to)
+        given = cast("dict[Any, Any]", value)
+        return inner({k: v for k, v in given.items() if not (v is None and k in optional)}, to)
 
     return hook
 

@@ -65,17 +65,23 @@ Event = CallStarted | CallUpdated | CallEnded
 class EventStream:
     """An async iterator over the events from its creation on; ends when its toolbox closes.
 
-    A reader that falls behind loses old updates, never a start or an end.
+    A reader that falls behind loses old updates, never a start or an end. A reader that has seen enough closes
+    the stream, so that nothing more is kept for it.
+
+    Attributes:
+        closed: Whether nothing will be added any more.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[Event] = deque()
         self._updates = 0
-        self._closed = False
+        self.closed = False
         self._changed = anyio.Event()
 
     def push(self, event: Event) -> None:
-        """Add an event; called by the toolbox."""
+        """Add an event; called by the toolbox. A closed stream takes none."""
+        if self.closed:
+            return
         if isinstance(event, CallUpdated):
             if self._updates >= _MAX_WAITING_UPDATES:
                 self._drop_oldest_update()
@@ -85,7 +91,7 @@ class EventStream:
 
     def close(self) -> None:
         """End the stream after the events that wait in it."""
-        self._closed = True
+        self.closed = True
         self._changed.set()
 
     def __aiter__(self) -> Self:
@@ -93,7 +99,7 @@ class EventStream:
 
     async def __anext__(self) -> Event:
         while not self._waiting:
-            if self._closed:
+            if self.closed:
                 raise StopAsyncIteration
             self._changed = anyio.Event()
             await self._changed.wait()

@@ -6,7 +6,7 @@ for each other, except for the moment in which arrivals find their key one after
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
@@ -37,8 +37,13 @@ class FileQueue:
         self._arrivals = anyio.Lock(fast_acquire=True)
         self._lines: dict[str, _Line] = {}
 
+    @property
+    def busy_files(self) -> int:
+        """How many files have a turn that is held or awaited."""
+        return len(self._lines)
+
     @asynccontextmanager
-    async def turn(self, path: str) -> AsyncIterator[str]:
+    async def turn(self, path: str) -> AsyncGenerator[str]:
         """Wait for the turn of a file and hold it; yields the file's canonical path.
 
         Raises:

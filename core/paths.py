@@ -39,8 +39,8 @@ _BEFORE_MERIDIEM: Final = re.compile(r" (AM|PM)(?=\.|$)", re.IGNORECASE)
 async def resolve(raw: str, env: Environment, *, argument: str = "path") -> str:
     """Return the absolute path that an argument means.
 
-    The literal name wins where it exists (or, for a new file, where its first directory does); only then
-    are spaces, ``@``, ``~``, ``file://`` and escaped names understood.
+    The literal name wins where it exists; only then are spaces, ``@``, ``~``, ``file://`` and escaped names
+    understood. What exists in neither sense is a new file: the literal name, if its first directory exists.
 
     Raises:
         ToolError: ``nul_in_argument``; ``bad_file_url``.
@@ -56,7 +56,9 @@ async def resolve(raw: str, env: Environment, *, argument: str = "path") -> str:
         if await _exists(env, unescaped) or await _exists(env, parent(unescaped)):
             return unescaped
     expanded = expand(raw, cwd=env.cwd, home=env.home)
-    if expanded == literal or await _exists(env, literal) or await _first_directory_exists(raw, env):
+    if expanded == literal or await _exists_as_written(raw, literal, env):
+        return literal
+    if not await _exists(env, expanded) and await _first_directory_exists(raw, env):
         return literal
     return expanded
 
@@ -118,7 +120,8 @@ def relative_to(path: str, directory: str) -> str:
     """Return a path below a directory relative to it, with ``/``; any other path unchanged."""
     style = _style(directory)
     prefix = directory if directory.endswith(style.sep) else directory + style.sep
-    return path[len(prefix) :].replace(style.sep, "/") if path.startswith(prefix) else path
+    below = path.startswith(prefix) and path != prefix
+    return path[len(prefix) :].replace(style.sep, "/") if below else path
 
 
 # ------------------------------------------------------------------ names as a model sees them
@@ -200,6 +203,13 @@ async def _exists(env: Environment, path: str) -> bool:
         # What exists but cannot be looked at is for the operation itself to report.
         return error.code not in ("not_found", "not_a_directory", "invalid_path", "name_too_long")
     return True
+
+
+async def _exists_as_written(raw: str, literal: str, env: Environment) -> bool:
+    """Whether a path exists to the letter: ``~/..`` is not the working directory where no directory is named ``~``."""
+    first, slash, _ = raw.partition("/")
+    starts_well = not slash or not first or await _first_directory_exists(raw, env)
+    return starts_well and await _exists(env, literal)
 
 
 async def _first_directory_exists(raw: str, env: Environment) -> bool:

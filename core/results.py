@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 from attrs import frozen
@@ -85,17 +85,18 @@ def to_wire(value: Any) -> Any:
     Attribute names become camelCase; mapping keys stay. Attributes that are ``None`` are left out unless
     their metadata says ``{"keep_none": True}``.
     """
-    if attrs.has(type(value)):
+    kind: Any = type(value)
+    if attrs.has(kind):
         wire: dict[str, Any] = {}
-        for attribute in attrs.fields(type(value)):
+        for attribute in attrs.fields(kind):
             item = getattr(value, attribute.name)
             if item is not None or attribute.metadata.get("keep_none"):
                 wire[camel_case(attribute.name)] = to_wire(item)
         return wire
     if isinstance(value, Mapping):
-        return {str(key): to_wire(item) for key, item in value.items()}
+        return {str(key): to_wire(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [to_wire(item) for item in value]
+        return [to_wire(item) for item in cast("list[Any]", value)]
     return value
 
 

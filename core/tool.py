@@ -35,7 +35,7 @@ class ToolContext:
     file_queue: FileQueue
     update: Callable[[ToolResult], None]
     aborted_result: ToolResult | None = None
-    _shared: dict[type[Any], Any] = field(factory=dict, alias="shared")
+    _shared: dict[type[Any], Any] = field(factory=dict[type[Any], Any], alias="shared")
 
     def shared(self, kind: type[S]) -> S:
         """Return this toolbox's one object of a class, made without arguments on first use.

@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, cast
 
 import anyio
 import anyio.lowlevel
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from handrail.core.arguments import json_schema, structure
 from handrail.core.errors import ToolError, tool_error
@@ -18,6 +18,7 @@ from handrail.core.events import CallEnded, CallStarted, CallUpdated, Event, Eve
 from handrail.core.file_queue import FileQueue
 from handrail.core.results import TextContent, ToolResult
 from handrail.core.tool import Tool, ToolContext
+from handrail.ports.context import CallContext, current_call
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
 
@@ -53,6 +54,7 @@ class _Running:
     context: ToolContext | None = None
     started: float | None = None
     result: ToolResult | None = None
+    ended: anyio.Event = field(factory=anyio.Event)
 
     def answer(self) -> ToolResult:
         """The result; of a cancelled call, what its tool left to say."""
@@ -86,7 +88,7 @@ class Toolbox:
         before: Sequence[Before] = (),
         after: Sequence[After] = (),
     ) -> None:
-        listed = tools.values() if isinstance(tools, Mapping) else tools
+        listed = cast("Iterable[Tool[Any]]", tools.values() if isinstance(tools, Mapping) else tools)
         self._tools = {tool.name: tool for tool in listed}
         self.env = env
         self.file_queue = FileQueue(env.files)
@@ -97,7 +99,6 @@ class Toolbox:
         self._streams: list[EventStream] = []
         self._numbers = count(1)
         self._closed = False
-        self._idle = anyio.Event()
 
     @property
     def tools(self) -> Mapping[str, Tool[Any]]:
@@ -159,12 +160,12 @@ class Toolbox:
     async def aclose(self) -> None:
         """Abort what runs, wait for it to end, and refuse further calls. Closing twice is harmless."""
         self._closed = True
-        for running in self._running.values():
+        left = list(self._running.values())
+        for running in left:
             running.scope.cancel()
         with anyio.CancelScope(shield=True):
-            while self._running:
-                self._idle = anyio.Event()
-                await self._idle.wait()
+            for running in left:
+                await running.ended.wait()
         for stream in self._streams:
             stream.close()
 
@@ -188,39 +189,62 @@ class Toolbox:
         if call_id in self._running:
             return _failure("invalid_arguments", f"A call named {call_id} is running; give each call its own id.")
         self._emit(CallStarted(call_id, call.tool, call.arguments))
+        # The tool runs in a task of its own: even when the caller's task is cancelled in the plain asyncio
+        # way, what the tool shields (killing a process tree, a write under way) runs to its end.
+        scope = anyio.CancelScope()
+        running = self._running[call_id] = _Running(scope)
+        seen = CallContext(call_id, call.tool, scope.cancel)
+        outer = current_call.set(seen)
         try:
-            # The tool runs in a task of its own: even when the caller's task is cancelled in the plain asyncio
-            # way, what the tool shields (killing a process tree, a write under way) runs to its end.
-            async with anyio.create_task_group() as group:
-                running = self._running[call_id] = _Running(group.cancel_scope)
-                group.start_soon(self._execute, call, call_id, running, on_update)
+            with scope:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._execute, call, seen, running, on_update)
         finally:
+            duration_ms = running.duration_ms(self.env.clock.monotonic())
+            result = await self._observed_end(seen, call.arguments, running.answer())
+            current_call.reset(outer)
             del self._running[call_id]
-            self._idle.set()
-            result = running.answer()
-            self._emit(CallEnded(call_id, call.tool, result, running.duration_ms(self.env.clock.monotonic())))
+            self._emit(CallEnded(call_id, call.tool, result, duration_ms))
+            running.ended.set()
         return result
 
-    async def _execute(self, call: Call, call_id: str, running: _Running, on_update: UpdateListener | None) -> None:
+    async def _execute(
+        self, call: Call, seen: CallContext, running: _Running, on_update: UpdateListener | None
+    ) -> None:
         await anyio.lowlevel.checkpoint_if_cancelled()
 
         def update(result: ToolResult) -> None:
-            self._emit(CallUpdated(call_id, call.tool, result))
+            self._emit(CallUpdated(seen.call_id, call.tool, result))
             if on_update is not None:
                 on_update(result)
 
         try:
+            for observer in self.env.observers:
+                await observer.call_started(seen, call.arguments)
             tool = self._find(call.tool)
             arguments = structure(tool.name, _prepared(tool, call.arguments), tool.parameters)
             await self._ask(call)
-            running.context = ToolContext(self.env, call_id, self.file_queue, update, shared=self._shared)
+            running.context = ToolContext(self.env, seen.call_id, self.file_queue, update, shared=self._shared)
             running.started = self.env.clock.monotonic()
             result = await tool.execute(arguments, running.context)
         except Exception as error:
             result = _error_result(call.tool, error)
-        for hook in self._after:
-            result = await _awaited(hook(call, result)) or result
+        try:
+            for hook in self._after:
+                result = await _awaited(hook(call, result)) or result
+        except Exception as error:
+            result = _error_result(call.tool, error)
         running.result = result
+
+    async def _observed_end(self, seen: CallContext, arguments: Any, result: ToolResult) -> ToolResult:
+        """Tell the observers of a result; one of them may have to withhold it."""
+        for observer in self.env.observers:
+            with anyio.CancelScope(shield=True):
+                try:
+                    await observer.call_ended(seen, arguments, result.to_dict())
+                except Exception as error:
+                    result = _error_result(seen.tool, error)
+        return result
 
     def _find(self, name: str) -> Tool[Any]:
         try:
@@ -236,15 +260,17 @@ class Toolbox:
                 raise ToolError("denied", reason)
 
     def _emit(self, event: Event) -> None:
+        self._streams = [stream for stream in self._streams if not stream.closed]
         for stream in self._streams:
             stream.push(event)
 
     def _new_id(self) -> str:
-        return f"call-{next(self._numbers)}"
+        made_up = (f"call-{number}" for number in self._numbers)
+        return next(name for name in made_up if name not in self._running)
 
 
 def _prepared(tool: Tool[Any], raw: Any) -> Any:
-    return tool.prepare(raw) if tool.prepare is not None and isinstance(raw, Mapping) else raw
+    return tool.prepare(cast("dict[str, Any]", raw)) if tool.prepare and isinstance(raw, Mapping) else raw
 
 
 async def _awaited(value: Any) -> Any:
@@ -255,9 +281,14 @@ def _failure(code: str, message: str, details: Any = None) -> ToolResult:
     return ToolResult((TextContent(message),), details, is_error=True, error_code=code)
 
 
+def _unwrapped(error: Exception) -> Exception:
+    """What a tool's own task group wrapped, where it is a single error."""
+    inner: Sequence[Exception] = getattr(error, "exceptions", ())
+    return _unwrapped(inner[0]) if len(inner) == 1 else error
+
+
 def _error_result(tool: str, error: Exception) -> ToolResult:
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]  # what a tool's own task group wrapped
+    error = _unwrapped(error)
     if isinstance(error, PortError):
         error = tool_error(error)
     if isinstance(error, ToolError):

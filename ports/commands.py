@@ -58,7 +58,7 @@ class Command:
     argv: Sequence[str]
     """The program (a name to look up on PATH, or a path) and its arguments."""
     cwd: str
-    env: Mapping[str, str | None] = Factory(dict)
+    env: Mapping[str, str | None] = Factory(dict[str, str | None])
     """Changes to the inherited variables: a value sets, ``None`` removes."""
     inherit: Inheritance = Inheritance()
     stdin: bytes | None = None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from attrs import Factory, field, frozen
+from attrs import field, frozen
 
 from handrail.ports.clock import ClockPort
 from handrail.ports.commands import CommandPort
+from handrail.ports.context import CallObserver
 from handrail.ports.files import FilePort
 
 __all__ = ["Environment", "Offload", "Session", "run_inline"]
@@ -72,8 +73,10 @@ class Environment:
     home: str
     session: Session = Session()
     offload: Offload = run_inline
-    on_close: list[Callable[[], Awaitable[None]]] = field(default=Factory(list), repr=False)
+    on_close: list[Callable[[], Awaitable[None]]] = field(factory=list[Callable[[], Awaitable[None]]], repr=False)
     """Called in reverse order when the environment closes; adapters and tools add to it."""
+    observers: Sequence[CallObserver] = ()
+    """Told of the start and end of every tool call, in order; adapters that keep a record add themselves."""
 
     async def aclose(self) -> None:
         """Kill what still runs and release what is held. Closing twice is harmless."""

@@ -209,9 +209,9 @@ class FilePort(Protocol):
 
         Writes through symbolic links, also to a target that does not exist yet; the link stays. Keeps
         mode, and owner, group and extended attributes where the host permits. A file with several hard
-        links is written in place, so that all its names show the new content. A file that its mode
-        makes read-only for the caller is refused even where a rename would succeed. No temporary file
-        is left behind, whatever happens.
+        links is written in place, so that all its names show the new content; so is a file in a directory
+        that permits no new entry. A file that its mode makes read-only for the caller is refused even
+        where a rename would succeed. No temporary file is left behind, whatever happens.
 
         Args:
             path: The file to write. Its directory must exist.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -41,7 +41,7 @@ def port_error(error: OSError, path: str) -> PortError:
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
+def translated(path: str) -> Generator[None, None, None]:
     """Turn what the operating system refuses in the block into PortError; an empty path is refused at once."""
     if not path:
         raise PortError("invalid_path", path, "the path is empty")

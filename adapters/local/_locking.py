@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -25,7 +25,7 @@ _in_process: Final = threading.Lock()
 if sys.platform == "win32":
 
     @contextmanager
-    def locked_file(path: str) -> Iterator[None]:
+    def locked_file(path: str) -> Generator[None, None, None]:
         """Hold the right to replace a file."""
         with _in_process:
             yield
@@ -34,7 +34,7 @@ else:
     import fcntl
 
     @contextmanager
-    def locked_file(path: str) -> Iterator[None]:
+    def locked_file(path: str) -> Generator[None, None, None]:
         """Hold the right to replace an existing file; waits a bounded time for other writers.
 
         Raises:

@@ -40,7 +40,10 @@ _KINDS: Final[tuple[tuple[Callable[[int], bool], FileKind], ...]] = (
 
 def kind_of(mode: int) -> FileKind:
     """Return the kind of file that a mode tells."""
-    return next((kind for test, kind in _KINDS if test(mode)), "other")
+    for test, kind in _KINDS:
+        if test(mode):
+            return kind
+    return "other"
 
 
 def file_stat(found: os.stat_result, data: bytes | None = None) -> FileStat:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 
@@ -42,6 +42,6 @@ class LocalClock(ClockPort):
 
 
 @contextmanager
-def _deadline(seconds: float | None) -> Iterator[Deadline]:
+def _deadline(seconds: float | None) -> Generator[Deadline, None, None]:
     with anyio.move_on_after(seconds) as scope:
         yield _ScopeDeadline(scope)

@@ -28,6 +28,7 @@ from handrail.ports.errors import PortError
 __all__ = ["LocalCommands"]
 
 _IDLE_SECONDS: Final = 0.1
+_IDLE_STEPS: Final = 5
 """How long a pipe must be silent after the program's end until its output counts as complete."""
 
 _REST_SECONDS: Final = 2.0
@@ -163,10 +164,15 @@ class _Pump:
             raise
 
     async def _is_idle(self) -> bool:
-        """Wait for more output for a moment; tell that none came."""
-        with anyio.move_on_after(_IDLE_SECONDS) as moment:
-            await self._process.wait_progress()
-        return moment.cancelled_caught
+        """Wait for more output for a while; tell that none came.
+
+        In several steps: a machine that stalls once must not make a lively pipe look idle.
+        """
+        for _ in range(_IDLE_STEPS):
+            with anyio.move_on_after(_IDLE_SECONDS / _IDLE_STEPS):
+                await self._process.wait_progress()
+                return False
+        return True
 
 
 def _refuse_nul(command: Command) -> None:

@@ -16,11 +16,11 @@ from typing import Final, TypeVar
 
 import aiofiles
 import anyio.lowlevel
-import anyio.to_thread
 
 from handrail.adapters.local._errors import translated
 from handrail.adapters.local._reading import is_local, open_regular, read_cached, read_file, read_or_error
 from handrail.adapters.local._stats import canonical, file_stat, kind_of, refuse_irregular
+from handrail.adapters.local._threads import Threads
 from handrail.adapters.local._writing import write_file
 from handrail.ports.errors import PortError
 from handrail.ports.files import (
@@ -55,10 +55,12 @@ class LocalFiles(FilePort):
         self._fsync = fsync
         self._temp_directory = temp_directory
         self._closed = False
+        self._threads = Threads()
 
     async def aclose(self) -> None:
         """Refuse further operations."""
         self._closed = True
+        self._threads.close()
 
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
         return await self._at_once(path, lambda: file_stat(os.stat(path, follow_symlinks=follow_symlinks)))
@@ -169,7 +171,7 @@ class LocalFiles(FilePort):
             with translated(path):
                 return work()
 
-        return await anyio.to_thread.run_sync(translating, abandon_on_cancel=abandon)
+        return await self._threads.run(translating, abandon=abandon)
 
 
 # ------------------------------------------------------------------ blocking work
