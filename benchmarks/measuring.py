@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["added_memory", "lay_files", "reset_peak", "serve"]
+__all__ = ["added_memory", "lay_files", "reset_peak", "serve", "serve_async"]
 
 
 def serve(run: Callable[[dict[str, Any], int], float]) -> None:
@@ -17,11 +18,20 @@ def serve(run: Callable[[dict[str, Any], int], float]) -> None:
     Args:
         run: Runs one round of a workload and returns the seconds of a call.
     """
-    for line in sys.stdin:
+
+    async def run_now(workload: dict[str, Any], number: int) -> float:
+        return run(workload, number)
+
+    asyncio.run(serve_async(run_now))
+
+
+async def serve_async(run: Callable[[dict[str, Any], int], Awaitable[float]]) -> None:
+    """Answer requests until standard input ends, all in one event loop, as a host would."""
+    while line := sys.stdin.readline():
         request = json.loads(line)
         try:
             before = reset_peak()
-            seconds = run(request["workload"], request["round"])
+            seconds = await run(request["workload"], request["round"])
             answer: dict[str, Any] = {"seconds": seconds, "added_bytes": added_memory(before)}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"[:300]}

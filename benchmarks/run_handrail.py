@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
 import anyio
 
-from benchmarks.measuring import lay_files, serve
+from benchmarks.measuring import lay_files, serve_async
 from handrail import Call, Toolbox, all_tools, local_environment
 
 
@@ -16,15 +15,11 @@ class Handrail:
     """One toolbox for each working directory, kept between rounds."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
         self._toolboxes: dict[str, Toolbox] = {}
 
-    def run(self, workload: dict[str, Any], number: int) -> float:
+    async def run(self, workload: dict[str, Any], number: int) -> float:
         """Run one round and return the seconds of a call."""
         lay_files(workload, number)
-        return self._loop.run_until_complete(self._round(workload, number))
-
-    async def _round(self, workload: dict[str, Any], number: int) -> float:
         toolbox = self._toolboxes.get(workload["cwd"])
         if toolbox is None:
             toolbox = self._toolboxes[workload["cwd"]] = Toolbox(local_environment(workload["cwd"]), all_tools())
@@ -61,4 +56,4 @@ async def _cancelled(toolbox: Toolbox, call: Call, after: float) -> float:
 
 
 if __name__ == "__main__":
-    serve(Handrail().run)
+    anyio.run(serve_async, Handrail().run)

@@ -33,7 +33,7 @@ def test_a_python_example_runs(code: str, tmp_path: Path) -> None:
 )
 def test_a_shell_example_runs(line: str) -> None:
     words = shlex.split(line)
-    command = [sys.executable, "-m", "handrail.adapters.cli", *words[1:]]
+    command = [sys.executable, "-m", "handrail", *words[1:]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
