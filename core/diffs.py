@@ -6,16 +6,18 @@ change, not of the file. Lines are what ``\\n`` ends; a last line without it dif
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 from handrail.core.truncation import MAX_BYTES, MAX_LINES, truncate_head
 
 __all__ = [
     "Change",
     "Hunk",
+    "Line",
     "apply_changes",
     "bounded",
     "changes_between",
@@ -25,7 +27,7 @@ __all__ = [
     "unified_diff",
 ]
 
-CONTEXT: Final = 4
+_CONTEXT: Final = 4
 _MAX_EDIT_DISTANCE: Final = 300
 
 
@@ -104,13 +106,9 @@ def changes_between(old: str, new: str) -> list[Change]:
 
 def first_changed_line(regions: Sequence[Hunk]) -> int | None:
     """Return the number of the first changed line in the new text; ``None`` without a change."""
-    for hunk in regions:
-        number = hunk.new_start
-        for line in hunk.lines:
-            if line.sign != " ":
-                return number
-            number += 1
-    return None
+    if not regions:
+        return None
+    return regions[0].new_start + next(n for n, line in enumerate(regions[0].lines) if line.sign != " ")
 
 
 def display_diff(text: str, regions: Sequence[Hunk], new_line_count: int) -> str:
@@ -177,13 +175,13 @@ class _Window:
 
     start: int
     end: int
-    changes: list[Change] = field(factory=list)
+    changes: list[Change]
 
 
 def _windows(text: str, changes: Iterable[Change]) -> Iterator[_Window]:
     current: _Window | None = None
     for change in changes:
-        start, end = _line_start(text, change.start, CONTEXT), _line_end(text, change.end, CONTEXT)
+        start, end = _line_start(text, change.start, _CONTEXT), _line_end(text, change.end, _CONTEXT)
         if current is not None and start <= current.end:
             current = _Window(current.start, max(end, current.end), [*current.changes, change])
             continue
@@ -224,11 +222,11 @@ def _cut_into_hunks(script: Sequence[Line], old: int, new: int) -> Iterator[Hunk
     changed = [i for i, line in enumerate(script) if line.sign != " "]
     i = 0
     while changed:
-        start = max(changed[0] - CONTEXT, i)
+        start = max(changed[0] - _CONTEXT, i)
         last = 0
-        while last + 1 < len(changed) and changed[last + 1] - changed[last] <= 2 * CONTEXT + 1:
+        while last + 1 < len(changed) and changed[last + 1] - changed[last] <= 2 * _CONTEXT + 1:
             last += 1
-        end = min(changed[last] + CONTEXT + 1, len(script))
+        end = min(changed[last] + _CONTEXT + 1, len(script))
         for line in script[i:start]:
             old, new = old + (line.sign != "+"), new + (line.sign != "-")
         yield Hunk(old, new, script[start:end])
@@ -277,17 +275,21 @@ def _shortest_path(old: Sequence[str], new: Sequence[str]) -> list[tuple[_Sign, 
             can_remove = removed is not None and removed[0] < len(old)
             can_add = added is not None and 0 <= added[0] - (diagonal + 1) < len(new)
             if removed is not None and can_remove and not (added is not None and can_add and removed[0] < added[0]):
-                i, path = removed[0] + 1, (removed[1], "-", 1)
+                i, step = removed[0] + 1, _step(removed[1], "-")
             elif added is not None and can_add:
-                i, path = added[0], (added[1], "+", 1)
+                i, step = added[0], _step(added[1], "+")
             else:
                 best.pop(diagonal, None)
                 continue
-            i, path = _follow(old, new, i, i - diagonal, path)
+            i, path = _follow(old, new, i, i - diagonal, step)
             if i >= len(old) and i - diagonal >= len(new):
                 return _runs(path)
             best[diagonal] = (i, path)
     return None
+
+
+def _step(path: _Path | None, sign: _Sign) -> _Path:
+    return path, sign, 1
 
 
 def _follow(old: Sequence[str], new: Sequence[str], i: int, j: int, path: _Path | None) -> tuple[int, _Path | None]:
@@ -333,10 +335,15 @@ def _common_prefix(one: str, other: str, limit: int) -> int:
 
 def _header_name(name: str) -> str:
     """A file name in a diff header: quoted the way git does it where it needs that."""
-    if any(ord(c) < 32 or c in '"\\\x7f' for c in name):
-        quoted = "".join(_ESCAPES.get(c, f"\\{ord(c):03o}" if ord(c) < 32 or c == "\x7f" else c) for c in name)
-        return f'"{quoted}"'
+    if _TO_QUOTE.search(name) or name.startswith(" "):
+        return f'"{_TO_QUOTE.sub(_quoted, name)}"'
     return f"{name}\t" if " " in name else name
 
 
+def _quoted(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return _ESCAPES.get(match[0]) or f"\\{code if code < 0x80 else code - 0xDC00:03o}"  # a byte of PEP 383
+
+
+_TO_QUOTE: Final = re.compile('[\x00-\x1f"\\\\\x7f\udc80-\udcff]')
 _ESCAPES: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}

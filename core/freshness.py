@@ -36,6 +36,10 @@ class Freshness:
         kept = content if len(content) <= _KEPT_BYTES else None
         self._seen[canonical_path] = _Seen(_digest(content), kept)
 
+    def note_digest(self, canonical_path: str, digest: bytes) -> None:
+        """Remember the content of a large file by its SHA-256 only."""
+        self._seen[canonical_path] = _Seen(digest, None)
+
     def check(self, canonical_path: str, content: bytes, path: str) -> None:
         """Refuse a change of a file whose content is not what the session knows.
 

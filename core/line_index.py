@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from bisect import bisect_right
 from collections import OrderedDict
 from contextlib import aclosing
@@ -46,21 +45,30 @@ class LineIndex:
             codec: Its encoding; in all but the wide ones a line feed is the byte 0A and nothing else is.
         """
         ends, counts = [0], [0]
-        last = b""
-        decoder = codecs.getincrementaldecoder(codec)("replace") if codec in _WIDE else None
+        feed = _WIDE.get(codec, b"\n")
+        rest = b""  # of a unit that a piece has cut in two
+        ends_in_feed = True
 
         def consume(piece: bytes | bytearray) -> bool:
-            nonlocal last
-            feeds = piece.count(b"\n") if decoder is None else decoder.decode(piece).count("\n")
-            ends.append(ends[-1] + len(piece))
-            counts.append(counts[-1] + feeds)
-            last = bytes(piece[-4:])
+            nonlocal rest, ends_in_feed
+            if rest:
+                piece = rest + piece
+            whole = len(piece) - len(piece) % len(feed)
+            rest = bytes(piece[whole:])
+            if whole:
+                ends.append(ends[-1] + whole)
+                counts.append(counts[-1] + _count_feeds(piece[:whole] if rest else piece, codec))
+                ends_in_feed = piece.endswith(feed, 0, whole)
             return True
 
         found = await files.scan(path, consume)
-        feed = _WIDE.get(codec, b"\n")
-        unfinished = ends[-1] > 0 and not last.endswith(feed)
-        return cls(codec, ends[-1], counts[-1] + unfinished, found.version, ends, counts)
+        size = ends[-1] + len(rest)
+        return cls(codec, size, counts[-1] + (not ends_in_feed or bool(rest)), found.version, ends, counts)
+
+    def ends_with_feed(self, line: int) -> int:
+        """Return how many bytes of a line, counted from 0, are its line feed."""
+        is_ended = line < self._counts[-1]
+        return len(_WIDE.get(self.codec, b"\n")) if is_ended else 0
 
     async def offset(self, files: FilePort, path: str, line: int) -> int:
         """Return the byte offset at which a line starts; lines count from 0, the last may be the end."""
@@ -75,12 +83,23 @@ class LineIndex:
         position = self._ends[piece]
         async with aclosing(files.read_chunks(path, start=position, end=self._ends[piece + 1])) as chunks:
             data = b"".join([chunk async for chunk in chunks])
-        at = -1
-        while missing:
-            at = data.find(feed, at + 1)
-            if at % len(feed) == 0 or at < 0:
-                missing -= 1
+        at = -len(feed)
+        while missing and at < len(data):
+            at = _find_feed(data, feed, at + len(feed))
+            missing -= 1
         return position + at + len(feed)
+
+
+def _find_feed(data: bytes, feed: bytes, start: int) -> int:
+    """Where the next line feed is, on a unit's boundary; the end of the data where there is none."""
+    at = data.find(feed, start)
+    while at % len(feed) and at >= 0:
+        at = data.find(feed, at + 1)
+    return at if at >= 0 else len(data)
+
+
+def _count_feeds(piece: bytes | bytearray, codec: str) -> int:
+    return piece.decode(codec, "replace").count("\n") if codec in _WIDE else piece.count(b"\n")
 
 
 class LineIndexes:

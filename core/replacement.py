@@ -136,22 +136,36 @@ def splice_bytes(data: bytes, document: TextDocument, splices: Sequence[Splice],
     """Return the file's new bytes: the original ones with the splices made.
 
     Raises:
-        ToolError: ``unencodable`` when new text does not fit the file's encoding, or when a lone carriage
+        ToolError: ``undecodable`` when a splice would cut a character of the file's encoding in two;
+            ``unencodable`` when new text does not fit the file's encoding, or when a lone carriage
             return would meet a line feed and become one line break with it.
     """
     if "\r" in document.text or any("\r" in splice.new_text for splice in splices):
         _refuse_fused_breaks(document.text, splices, path)
     body = memoryview(data)[len(document.bom) :]
-    one_byte_each = len(body) == len(document.text)
+    one_byte_each = document.text.isascii() and len(body) == len(document.text)
     pieces: list[bytes | memoryview] = [document.bom]
     position = offset = 0  # in characters, in bytes
+
+    def end_of(first: int, last: int, offset: int) -> int:
+        """Where the bytes of a piece of the text end, that begin at an offset of the body."""
+        if one_byte_each:
+            return offset + last - first
+        encoded = document.text[first:last].encode(document.codec, document.errors)
+        if bytes(body[offset : offset + len(encoded)]) != encoded:
+            raise ToolError(
+                "undecodable",
+                f"An edit begins or ends inside a character of {path} as it is encoded ({document.codec}); nothing "
+                "was written. Include the neighbouring characters in oldText and newText.",
+            )
+        return offset + len(encoded)
+
     for splice in splices:
         if not position <= splice.start <= splice.end <= len(document.text):
             raise ToolError("internal", "Replacement range is outside the base content.")
-        start = offset + (splice.start - position if one_byte_each else document.encoded_length(position, splice.start))
+        start = end_of(position, splice.start, offset)
         pieces += (body[offset:start], document.encode(splice.new_text))
-        length = splice.end - splice.start
-        offset = start + (length if one_byte_each else document.encoded_length(splice.start, splice.end))
+        offset = end_of(splice.start, splice.end, start)
         position = splice.end
     pieces.append(body[offset:])
     return b"".join(pieces)
@@ -193,7 +207,7 @@ def _splice(
     ending = line_ending_of(lf.raw, raw_start)
     if ending != "\n":
         new_text = new_text.replace("\n", ending)
-    elif new_text.startswith("\n") and lf.raw[:raw_start].endswith("\r"):
+    elif new_text.startswith("\n") and lf.raw[max(raw_start - 1, 0) : raw_start] == "\r":
         new_text = "\r" + new_text  # a CRLF of its own, so that the lone CR before it stays one
     return Splice(index, raw_start, raw_end, new_text, match, tolerated)
 

@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from typing import Final
 
 from attrs import field, frozen
 
 from handrail.core.errors import ToolError
 
-__all__ = ["Binary", "LineEnding", "TextDocument", "decode", "is_binary_sample", "line_ending_of", "visible"]
+__all__ = [
+    "Binary",
+    "LineEnding",
+    "TextDocument",
+    "decode",
+    "decode_unicode",
+    "is_binary_sample",
+    "line_ending_of",
+    "sample_of",
+    "visible",
+]
 
 LineEnding = str
 """``\\n``, ``\\r\\n`` or ``\\r``."""
@@ -60,13 +71,6 @@ class TextDocument:
         except UnicodeEncodeError:
             raise _unencodable(text, self) from None
 
-    def encoded_length(self, start: int, end: int) -> int:
-        """Return how many bytes a piece of ``text`` takes in the file."""
-        piece = self.text[start:end]
-        if self.codec in _ASCII_SUPERSETS and piece.isascii():
-            return len(piece)
-        return len(piece.encode(self.codec, self.errors))
-
 
 def decode(data: bytes, *, hint: str | None = None) -> TextDocument | Binary:
     """Decode the content of a file.
@@ -75,25 +79,48 @@ def decode(data: bytes, *, hint: str | None = None) -> TextDocument | Binary:
         data: The whole file, or enough of its start to judge it.
         hint: A codec to try after UTF-8, e.g. a project's charset; ignored when unknown or not fitting.
     """
+    document = decode_unicode(data)
+    if document is not None:
+        return document
+    if hint is not None and (hinted := _round_trip(data, hint)) is not None:
+        return hinted
+    if b"\0" in data or _has_many_controls(data):
+        return Binary(len(data))
+    escaped = TextDocument(data.decode("utf-8", "surrogateescape"), errors="surrogateescape")
+    if _ends_in_cut_character(data) or _is_mostly_utf8(data, escaped.text):
+        return escaped
+    return _detect(data) or escaped
+
+
+def decode_unicode(data: bytes) -> TextDocument | Binary | None:
+    """Decode what is Unicode by its mark, by strict UTF-8, or plainly without a mark; ``None`` for anything else."""
     for bom, codec in _MARKS:
         if data.startswith(bom):
             return _after_mark(data, bom, codec)
-    has_nul = b"\0" in data
-    if has_nul and (wide := _wide(data)) is not None:
+    if b"\0" in data and (wide := _wide(data)) is not None:
         return wide
-    cut_short = False
     try:
         return TextDocument(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        cut_short = error.end == len(data) and error.end - error.start > 1
-    if hint is not None and (hinted := _round_trip(data, hint)) is not None:
-        return hinted
-    if has_nul or _has_many_controls(data):
-        return Binary(len(data))
-    escaped = TextDocument(data.decode("utf-8", "surrogateescape"), errors="surrogateescape")
-    if cut_short or _is_mostly_utf8(data, escaped.text):
-        return escaped
-    return _detect(data) or escaped
+    except UnicodeDecodeError:
+        return None
+
+
+def sample_of(data: bytes) -> bytes:
+    """Return the start of a large file without the character that its end may have cut in two.
+
+    Below 30 hex no byte is part of a longer character, in UTF-8 and in all codecs that are accepted here.
+    """
+    end = len(data.rstrip(_PARTS_OF_CHARACTERS)) or len(data)
+    if b"\0" not in data[:end]:
+        return data[:end]
+    end -= end % 4  # a whole number of units, if it is UTF-16 or UTF-32
+    while end > 4 and {data[end - 1], data[end - 2]} & _HIGH_SURROGATES:
+        end -= 4
+    return data[:end]
+
+
+_PARTS_OF_CHARACTERS: Final = bytes(range(0x30, 0x100))
+_HIGH_SURROGATES: Final = frozenset(range(0xD8, 0xDC))
 
 
 def is_binary_sample(data: bytes) -> bool:
@@ -140,34 +167,18 @@ _LABELS: Final = {
     "cp949": "EUC-KR",
 }
 
-# Codecs without shift states, in which a piece encodes the same wherever it stands, and ASCII is ASCII.
-_ASCII_SUPERSETS: Final = frozenset(
-    {"utf-8", "ascii", "mac-roman", "mac-cyrillic", "mac-latin2", "mac-greek", "tis-620", "koi8-r", "koi8-u", "koi8-t"}
-    | {
-        "kz1048",
-        "gb2312",
-        "gbk",
-        "gb18030",
-        "big5",
-        "big5hkscs",
-        "cp932",
-        "cp949",
-        "cp950",
-        "euc_kr",
-        "euc_jp",
-        "johab",
-    }
-    | {f"cp{page}" for page in (437, 850, 852, 855, 862, 866, 874, *range(1250, 1259))}
-    | {f"iso8859-{part}" for part in range(1, 17)}
+# Codecs without shift states, in which a piece encodes the same wherever it stands.
+_STATELESS: Final = frozenset(
+    [
+        *("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "ascii"),
+        *("gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950"),
+        *("shift_jis", "shift_jis_2004", "cp932", "euc_jp", "euc_kr", "cp949", "johab"),
+        *("koi8-r", "koi8-u", "koi8-t", "kz1048", "tis-620"),
+        *("mac-roman", "mac-cyrillic", "mac-latin2", "mac-greek"),
+        *(f"cp{page}" for page in (437, 850, 852, 855, 862, 866, 874, *range(1250, 1259))),
+        *(f"iso8859-{part}" for part in range(1, 17) if part != 12),
+    ]
 )
-_STATELESS: Final = _ASCII_SUPERSETS | {
-    "utf-16-le",
-    "utf-16-be",
-    "utf-32-le",
-    "utf-32-be",
-    "shift_jis",
-    "shift_jis_2004",
-}
 
 # Detectors name the base standard; files on disk use the vendors' supersets.
 _SUPERSETS: Final = {
@@ -190,26 +201,26 @@ def _after_mark(data: bytes, bom: bytes, codec: str) -> TextDocument | Binary:
     return Binary(len(data))
 
 
-def _round_trip(data: bytes, codec: str, *, guessed: bool = False) -> TextDocument | None:
+def _round_trip(data: bytes, codec: str | None, *, guessed: bool = False) -> TextDocument | None:
     """The document in a codec, if it explains every byte and gives each of them back."""
     try:
-        name = codecs.lookup(codec).name
-        name = _SUPERSETS.get(name, name)
-        if name not in _STATELESS:
-            return None
-        text = data.decode(name)
-        return TextDocument(text, name, guessed=guessed) if text.encode(name) == data else None
-    except (LookupError, UnicodeError):
+        name = codecs.lookup(codec or "").name
+    except LookupError:
         return None
+    for candidate in dict.fromkeys((_SUPERSETS.get(name, name), name)):
+        if candidate in _STATELESS:
+            with suppress(UnicodeError):
+                text = data.decode(candidate)
+                if text.encode(candidate) == data:
+                    return TextDocument(text, candidate, guessed=guessed)
+    return None
 
 
 def _wide(data: bytes) -> TextDocument | None:
     """UTF-16 or UTF-32 without a mark, where it is plain: Latin text has its NULs in fixed columns."""
-    for codec, width, column in (("utf-32-le", 4, 3), ("utf-32-be", 4, 0), ("utf-16-le", 2, 1), ("utf-16-be", 2, 0)):
+    for codec, width, columns in _COLUMNS:
         units = len(data) // width
-        if len(data) % width or not units:
-            continue
-        if data[column::width].count(0) < units * 0.6 or (width == 4 and data[3 - column :: width].count(0) == units):
+        if len(data) % width or any(data[column::width].count(0) < units * 0.6 for column in columns):
             continue
         document = _round_trip(data, codec, guessed=True)
         if document is not None and "\0" not in document.text and not _has_many_controls(document.text.encode("utf-8")):
@@ -217,6 +228,7 @@ def _wide(data: bytes) -> TextDocument | None:
     return None
 
 
+_COLUMNS: Final = (("utf-32-le", 4, (2, 3)), ("utf-32-be", 4, (0, 1)), ("utf-16-le", 2, (1,)), ("utf-16-be", 2, (0,)))
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 
 
@@ -225,11 +237,20 @@ def _has_many_controls(data: bytes) -> bool:
     return len(sample) - len(sample.translate(None, _CONTROLS)) > len(sample) // 50
 
 
+def _ends_in_cut_character(data: bytes) -> bool:
+    """Whether the only fault in UTF-8 is that the last character lacks bytes."""
+    try:
+        _, decoded = codecs.utf_8_decode(data, "strict", False)
+    except UnicodeDecodeError:
+        return False
+    return len(data) - decoded > 1  # a single byte may as well be a letter of another encoding
+
+
 def _is_mostly_utf8(data: bytes, text: str) -> bool:
     """Whether valid multi-byte sequences clearly outnumber the bytes that are not valid."""
     valid = len(data.decode("utf-8", "ignore"))
     multi_byte = valid - len(data.translate(None, _BEYOND_ASCII_BYTES))
-    return multi_byte >= 4 * (len(text) - valid)
+    return multi_byte >= 2 * (len(text) - valid)
 
 
 _BEYOND_ASCII_BYTES: Final = bytes(range(0x80, 0x100))
@@ -238,39 +259,39 @@ _BEYOND_ASCII_BYTES: Final = bytes(range(0x80, 0x100))
 def _detect(data: bytes) -> TextDocument | None:
     import chardet  # 20 ms to import, and needed for few files
 
-    found = chardet.detect(_telling_part(data))
-    name, confidence = found["encoding"], found["confidence"] or 0.0
-    if name and (confidence >= 0.05 or _is_multi_byte(name)):
-        document = _round_trip(data, name, guessed=True)
-        if document is not None and (confidence >= 0.3 or document.codec not in _WESTERN):
-            return document
+    part = _telling_part(data)
+    found = chardet.detect(part)
+    document = _round_trip(data, found["encoding"], guessed=True)
+    if (document is None or document.codec not in _MULTI_BYTE) and _is_latin_script(part):
+        found = chardet.detect(part, include_encodings=_LATIN)
+        document = _round_trip(data, found["encoding"], guessed=True)
+    if document is not None and found["confidence"] >= _NEEDED_CONFIDENCE.get(document.codec, 0.05):
+        return document
     return _round_trip(data, "cp1252", guessed=True)
 
 
-# What detectors fall back to for a few accented letters; windows-1252 is far likelier on disk.
-_WESTERN: Final = (
-    frozenset(f"cp{n}" for n in (437, 850, 852, 862, 1250))
-    | {f"iso8859-{n}" for n in range(2, 17)}
-    | {"mac-latin2", "mac-roman"}
+def _is_latin_script(data: bytes) -> bool:
+    """Whether bytes beyond ASCII stand in words of ASCII letters; other scripts have words of their own."""
+    beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII_BYTES))
+    return 4 * len(_IN_LATIN_WORDS.findall(data)) >= beyond_ascii
+
+
+_IN_LATIN_WORDS: Final = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z]")
+_LATIN: Final = ("cp1252", "cp1250", "cp1254", "cp1257", "iso8859-2")
+
+_MULTI_BYTE: Final = frozenset(
+    [
+        *("gb18030", "gbk", "gb2312", "big5", "big5hkscs", "cp950"),
+        *("cp949", "euc_kr", "johab", "cp932", "shift_jis", "euc_jp"),
+    ]
 )
-
-
-def _is_multi_byte(name: str) -> bool:
-    try:
-        return codecs.lookup(name).name in {
-            "gb18030",
-            "gbk",
-            "gb2312",
-            "big5",
-            "cp950",
-            "cp949",
-            "euc_kr",
-            "cp932",
-            "shift_jis",
-            "euc_jp",
-        }
-    except LookupError:
-        return False
+# Fitting many bytes of text is proof enough for a multi-byte codec. The others in this table are what detectors fall
+# back to for a few signs; windows-1252 is far likelier on disk.
+_NEEDED_CONFIDENCE: Final = {
+    **dict.fromkeys(_MULTI_BYTE, 0.0),
+    **dict.fromkeys(["cp437", "cp850", "cp852", "cp862", "mac-latin2", "mac-roman"], 0.3),
+    **{f"iso8859-{n}": 0.3 for n in (3, 4, 9, 10, 13, 14, 15, 16)},
+}
 
 
 def _telling_part(data: bytes) -> bytes:
@@ -299,7 +320,7 @@ def _unencodable(text: str, document: TextDocument) -> ToolError:
         return True
 
     misfits = [c for c in dict.fromkeys(text) if not fits(c)]
-    listed = ", ".join(f"{c} (U+{ord(c):04X})" for c in misfits[:10])
+    listed = ", ".join(f"{visible(c)} (U+{ord(c):04X})" for c in misfits[:10])
     more = f" and {len(misfits) - 10} more" if len(misfits) > 10 else ""
     return ToolError(
         "unencodable",

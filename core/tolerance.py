@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 __all__ = ["NormalizedText", "normalize", "normalize_line", "tolerated_between"]
 
@@ -53,6 +54,8 @@ class NormalizedText:
     """Offset of each line in ``text``."""
     _original_starts: list[int]
     """Offset of each line in ``original``."""
+    _columns: dict[int, _Columns] = field(factory=dict[int, "_Columns"], init=False)
+    """Of lines that were asked for; making them takes time."""
 
     @classmethod
     def of(cls, original: str) -> NormalizedText:
@@ -78,40 +81,56 @@ class NormalizedText:
     def _original_offset(self, offset: int, *, at_end: bool) -> int | None:
         line = bisect_left(self._starts, offset + 1) - 1
         column = offset - self._starts[line]
-        base = self._original_starts[line]
-        source = self.original[base : self._original_starts[line + 1] - 1]
+        base, end = self._original_starts[line], self._original_starts[line + 1] - 1
         if column == self._starts[line + 1] - self._starts[line] - 1 and not at_end:
-            return base + len(source)  # at the line break: the blanks before it stay
-        if source.isascii():
-            return base + column
-        return _source_column(source, column, base)
+            return end  # at the line break: the blanks before it stay
+        if line not in self._columns:
+            self._columns[line] = _Columns.of(self.original[base:end])
+        found = self._columns[line].source_column(column)
+        return None if found is None else base + found
 
 
-def _source_column(source: str, column: int, base: int) -> int | None:
-    """Find the column of a line that a column of its normalised form came from."""
-    reached = 0
-    position = 0
-    for piece in _pieces(source):
-        if reached >= column:
-            break
-        reached += len(unicodedata.normalize("NFKC", piece).translate(_LOOK_ALIKES))
-        position += len(piece)
-    return base + position if reached == column else None
+@frozen
+class _Columns:
+    """Where the columns of a normalised line came from."""
+
+    line: str
+    normalized: list[int]
+    """Where each piece of the line starts when it is normalised."""
+    source: list[int]
+    """Where it starts in the line itself."""
+
+    @classmethod
+    def of(cls, line: str) -> _Columns:
+        pieces = list(_pieces(line))
+        lengths = [len(unicodedata.normalize("NFKC", piece)) for piece in pieces]
+        return cls(line, [0, *accumulate(lengths)], [0, *accumulate(map(len, pieces))])
+
+    def source_column(self, column: int) -> int | None:
+        """Return the column in the line of a normalised column; ``None`` inside what was a single character."""
+        piece = bisect_right(self.normalized, column) - 1
+        start, inside = self.source[piece], column - self.normalized[piece]
+        if inside and not self.line[start : self.source[piece + 1]].isascii():
+            return None
+        return start + inside
 
 
-def _pieces(line: str) -> list[str]:
+def _pieces(line: str) -> Iterator[str]:
     """Cut a line where normalising the parts gives the same as normalising the whole."""
-    pieces: list[str] = []
-    for cluster in _CLUSTERS.findall(line):
-        if pieces and not _separable(pieces[-1], cluster):
-            pieces[-1] += cluster
-        else:
-            pieces.append(cluster)
-    return pieces
+    piece = ""
+    for part in _PARTS.findall(line):
+        if piece and not _separable(piece, part):
+            piece += part
+            continue
+        if piece:
+            yield piece
+        piece = part
+    if piece:
+        yield piece
 
 
-# Neighbouring ASCII never composes, but its last character may compose with what follows.
-_CLUSTERS: Final = re.compile(r"[\x00-\x7f](?![^\x00-\x7f])|.", re.DOTALL)
+# A run of ASCII without its last character, which may compose with what follows it; or one character.
+_PARTS: Final = re.compile(r"[\x00-\x7f]+(?![^\x00-\x7f])|.", re.DOTALL)
 
 
 def _separable(left: str, right: str) -> bool:
@@ -125,20 +144,21 @@ def _separable(left: str, right: str) -> bool:
 
 def tolerated_between(wanted: str, found: str) -> list[str]:
     """Name what had to be tolerated to match two texts."""
-    named: list[str] = []
-    if any(len(line) != len(line.rstrip(_BLANKS)) for line in (*wanted.split("\n"), *found.split("\n"))):
-        named.append("trailing blanks")
-    signs = set(wanted) ^ set(found)
-    for name, characters in _FAMILIES:
-        if signs & characters:
+    lines = [
+        (a, b, a.rstrip(_BLANKS), b.rstrip(_BLANKS)) for a, b in zip(wanted.split("\n"), found.split("\n"), strict=True)
+    ]
+    named = ["trailing blanks"] if any(a[len(a_kept) :] != b[len(b_kept) :] for a, b, a_kept, b_kept in lines) else []
+    pairs = [(a, b) for _, _, a, b in lines]
+    for name, signs in _FAMILIES:
+        if any(signs.findall(a) != signs.findall(b) for a, b in pairs):
             named.append(name)
-    if unicodedata.normalize("NFKC", wanted) != wanted or unicodedata.normalize("NFKC", found) != found:
+    if any(a.translate(_LOOK_ALIKES) != b.translate(_LOOK_ALIKES) for a, b in pairs):
         named.append("compatibility characters")
     return named
 
 
 _FAMILIES: Final = (
-    ("quotes", frozenset("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f")),
-    ("dashes", frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")),
-    ("spaces", frozenset("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")),
+    ("quotes", re.compile("[\"'\u2018-\u201f]")),
+    ("dashes", re.compile("[-\u2010-\u2015\u2212]")),
+    ("spaces", re.compile("[ \u00a0\u2002-\u200a\u202f\u205f\u3000]")),
 )

@@ -54,12 +54,15 @@ class _Running:
     context: ToolContext | None = None
     started: float | None = None
     result: ToolResult | None = None
+    interrupted: bool = False
+    """Whether the caller's own task or scope was cancelled."""
     ended: anyio.Event = field(factory=anyio.Event)
 
     def answer(self) -> ToolResult:
         """The result; of a cancelled call, what its tool left to say."""
         left = self.context.aborted_result if self.context else None
-        if self.result is None or (self.scope.cancel_called and left is not None):
+        cancelled = self.interrupted or self.scope.cancel_called
+        if self.result is None or (cancelled and left is not None):
             return left or _failure("aborted", ABORTED)
         return self.result
 
@@ -199,6 +202,9 @@ class Toolbox:
             with scope:
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._execute, call, seen, running, on_update)
+        except BaseException:
+            running.interrupted = True
+            raise
         finally:
             duration_ms = running.duration_ms(self.env.clock.monotonic())
             result = await self._observed_end(seen, call.arguments, running.answer())

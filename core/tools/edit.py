@@ -20,7 +20,7 @@ from handrail.core.tool import Tool, ToolContext
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
 
-__all__ = ["EditArguments", "EditDetails", "EditOptions", "edit_tool", "plan_edit"]
+__all__ = ["EditArguments", "EditDetails", "EditEntry", "EditOptions", "edit_tool", "plan_edit"]
 
 
 @frozen
@@ -131,15 +131,21 @@ async def plan_edit(env: Environment, arguments: Mapping[str, Any], *, encoding:
 
 def _prepare(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Accept ``edits`` as a JSON string or a single object, and a top-level pair as one more edit."""
-    edits = raw.get("edits")
-    if isinstance(edits, str):
-        edits = _parsed(edits)
-    if isinstance(edits, Mapping):
-        edits = [edits]
+    edits: Any = raw.get("edits")
+    edits = _as_list(_parsed(edits) if isinstance(edits, str) else edits)
     if "oldText" in raw and "newText" in raw:
-        pair = {"oldText": raw["oldText"], "newText": raw["newText"]}
-        edits = [*edits, pair] if isinstance(edits, list) else [pair] if edits is None else edits
+        edits = _with_pair(edits, {"oldText": raw["oldText"], "newText": raw["newText"]})
     return raw if edits is None else {**raw, "edits": edits}
+
+
+def _as_list(edits: Any) -> Any:
+    return [edits] if isinstance(edits, Mapping) else edits
+
+
+def _with_pair(edits: Any, pair: Mapping[str, Any]) -> Any:
+    if edits is None:
+        return [pair]
+    return [*edits, pair] if isinstance(edits, list) else edits
 
 
 def _parsed(text: str) -> Any:

@@ -209,8 +209,8 @@ async def _read_part(
     first = _first_line(arguments, index.total_lines)
     last = index.total_lines if arguments.limit is None else min(first + arguments.limit, index.total_lines)
     start, end = await index.offset(files, target, first), await index.offset(files, target, last)
-    # Enough for more text than is shown, four bytes a character at most.
-    head, needed = bytearray(), 4 * (MAX_BYTES + 1) + len(document.bom)
+    # Enough for more than is shown and the line feed behind it, four bytes a character at most.
+    head, needed = bytearray(), 4 * (MAX_BYTES + 2) + len(document.bom)
     async with aclosing(files.read_chunks(target, start=start, end=min(end, start + needed))) as chunks:
         async for chunk in chunks:
             head += chunk

@@ -12,7 +12,6 @@ from handrail.core.arguments import parameter
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
 from handrail.core.paths import parent, relative_to, resolve
-from handrail.core.replacement import LfText
 from handrail.core.results import TextContent, ToolResult, text_result
 from handrail.core.text import TextDocument, decode, visible
 from handrail.core.tool import Tool, ToolContext
@@ -147,7 +146,8 @@ def _patch(arguments: WriteArguments, data: bytes, receipt: WriteReceipt) -> str
     old = decode(previous.data)
     if not isinstance(old, TextDocument):
         return None
-    before, after = LfText(old.text).text, LfText(arguments.content).text
+    # The mark is a character of the first line for programs that read patches.
+    before, after = ("\ufeff" if old.bom else "") + old.text, arguments.content
     regions = diffs.hunks(before, diffs.changes_between(before, after))
     return diffs.bounded(visible(diffs.unified_diff(arguments.path, regions)))
 
