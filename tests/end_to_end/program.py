@@ -127,9 +127,9 @@ class Rpc:
 
 
 @contextmanager
-def rpc(cwd: Path) -> Generator[Rpc, None, None]:
+def rpc(cwd: Path, *options: str) -> Generator[Rpc, None, None]:
     """Run a server and talk to it; a test that waits in vain is ended by the time limit of the test run."""
-    with started(["rpc"], cwd=cwd, stdin=subprocess.PIPE) as process:
+    with started(["rpc", *options], cwd=cwd, stdin=subprocess.PIPE) as process:
         yield Rpc(process)
 
 
