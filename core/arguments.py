@@ -65,7 +65,11 @@ def structure(tool: str, raw: Any, into: type[T]) -> T:
     except BaseValidationError as error:
         problems = [problem.removesuffix(" @ $") for problem in transform_error(error, format_exception=_problem)]
         listed = "\n".join(f"- {_locate(problem)}" for problem in problems)
-        raise ToolError("invalid_arguments", f"Invalid arguments for {tool}:\n{listed}\n{_usage(into)}") from error
+        given = cast("dict[Any, Any]", raw)
+        unknown = [str(name) for name in given if name not in json_schema(into)["properties"]]
+        ignored = f"\nNot understood: {', '.join(unknown)}." if unknown else ""
+        message = f"Invalid arguments for {tool}:\n{listed}\n{_usage(into)}{ignored}"
+        raise ToolError("invalid_arguments", message) from error
 
 
 def json_schema(of: type[Any]) -> dict[str, Any]:

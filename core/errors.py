@@ -51,7 +51,10 @@ _TEXTS: Final[dict[PortErrorCode, tuple[str, str]]] = {
     "read_only": ("read_only", "The file system of {path} is read-only. Choose another path."),
     "symlink_loop": ("link_loop", "Symbolic links form a loop: {path}. Name the real file."),
     "name_too_long": ("name_too_long", "Name too long: {path}. Shorten it."),
-    "invalid_path": ("nul_in_argument", "The path {path!r} has a NUL byte or is empty. Give a plain path."),
+    "invalid_path": (
+        "nul_in_argument",
+        "Not a path that can be used: {path!r}. It must be absolute and without a NUL byte.",
+    ),
     "conflict": ("conflict", "{path} was changed by someone else meanwhile. Read it again, then repeat."),
     "outside_workspace": ("outside_workspace", "{path} is outside the workspace. Use a path inside it."),
     "closed": ("closed", "The environment is closed; nothing was done."),

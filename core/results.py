@@ -85,10 +85,9 @@ def to_wire(value: Any) -> Any:
     Attribute names become camelCase; mapping keys stay. Attributes that are ``None`` are left out unless
     their metadata says ``{"keep_none": True}``.
     """
-    kind: Any = type(value)
-    if attrs.has(kind):
+    if _is_attrs(value):
         wire: dict[str, Any] = {}
-        for attribute in attrs.fields(kind):
+        for attribute in attrs.fields(value.__class__):
             item = getattr(value, attribute.name)
             if item is not None or attribute.metadata.get("keep_none"):
                 wire[camel_case(attribute.name)] = to_wire(item)
@@ -98,6 +97,10 @@ def to_wire(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [to_wire(item) for item in cast("list[Any]", value)]
     return value
+
+
+def _is_attrs(value: Any) -> bool:
+    return attrs.has(value.__class__)
 
 
 def _block_to_wire(block: Content) -> dict[str, Any]:

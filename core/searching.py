@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 
 from handrail.core.automata import LineAutomaton
 from handrail.core.regexes import Node
-from handrail.core.spelling import has_word_boundary, to_re2
+from handrail.core.spelling import has_word_boundary, required_text, to_re2
 from handrail.core.text import Binary, decode, visible
 from handrail.core.truncation import MAX_LINE_CHARACTERS, truncate_line
 
@@ -89,10 +89,13 @@ class LineMatcher:
     node: Node
     use_re2: bool = True
     _automaton: LineAutomaton = field(init=False)
+    _required: bytes = field(init=False)
+    """Bytes that every matching line has; empty where none are known."""
     _re2: _Re2Patterns | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._automaton = LineAutomaton(self.node)
+        self._required = required_text(self.node).encode("utf-8", "surrogatepass")
         self._re2 = _re2_patterns(self.node) if self.use_re2 and _RE2 is not None else None
 
     def matching_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
@@ -133,6 +136,11 @@ class LineMatcher:
     def _by_automaton(self, data: bytes) -> Iterator[tuple[int, int]]:
         position, size = 0, len(data)
         while position < size:
+            if self._required:
+                at = data.find(self._required, position)
+                if at < 0:
+                    return
+                position = data.rfind(b"\n", position, at) + 1 or position
             end = data.find(b"\n", position)
             end = size if end < 0 else end
             if self._automaton.matches(data[position:end].removesuffix(b"\r").decode("utf-8", "replace")):

@@ -16,7 +16,7 @@ from handrail.core.automata import accepts
 from handrail.core.characters import CharacterSet, Ranges, fold_variants, is_word, merged
 from handrail.core.regexes import Alternation, Assertion, AssertionKind, Character, Node, Repetition, Sequence
 
-__all__ = ["has_word_boundary", "to_re2", "to_ripgrep"]
+__all__ = ["has_word_boundary", "required_text", "to_re2", "to_ripgrep"]
 
 
 def has_word_boundary(node: Node) -> bool:
@@ -189,3 +189,19 @@ def _rg_character(node: Character) -> str:
 
 def _rg_escape(character: str) -> str:
     return character if character.isalnum() else f"\\x{ord(character):02X}"
+
+
+def required_text(node: Node) -> str:
+    """Return the longest text that stands in everything a tree matches, as far as it is plain to see; often empty."""
+    items = node.items if isinstance(node, Sequence) else (node,)
+    longest = current = ""
+    for item in items:
+        plain = item.literal if isinstance(item, Character) and not item.fold else None
+        if plain is not None:
+            current += plain
+        elif not isinstance(item, Assertion):  # a condition on a place takes no room
+            current = required_text(item.item) if isinstance(item, Repetition) and item.minimum else ""
+            longest = max(longest, current, key=len)
+            current = ""
+        longest = max(longest, current, key=len)
+    return longest

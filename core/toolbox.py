@@ -232,7 +232,7 @@ class Toolbox:
             await self._ask(call)
             running.context = ToolContext(self.env, seen.call_id, self.file_queue, update, shared=self._shared)
             running.started = self.env.clock.monotonic()
-            result = await tool.execute(arguments, running.context)
+            result = _checked(call.tool, await tool.execute(arguments, running.context))
         except Exception as error:
             result = _error_result(call.tool, error)
         try:
@@ -277,6 +277,15 @@ class Toolbox:
 
 def _prepared(tool: Tool[Any], raw: Any) -> Any:
     return tool.prepare(cast("dict[str, Any]", raw)) if tool.prepare and isinstance(raw, Mapping) else raw
+
+
+def _checked(tool: str, result: Any) -> ToolResult:
+    """Refuse what a custom tool must not return."""
+    if isinstance(result, ToolResult):
+        return result
+    raise TypeError(
+        f"the tool {tool} returned {type(result).__name__}; it must return a ToolResult, e.g. text_result()"
+    )
 
 
 async def _awaited(value: Any) -> Any:

@@ -10,10 +10,12 @@ from attrs import evolve
 from handrail.adapters.confined.files import ConfinedFiles
 from handrail.ports.environment import Environment
 
-__all__ = ["confine"]
+__all__ = ["Root", "confine"]
+
+Root = str | os.PathLike[str]
 
 
-def confine(env: Environment, roots: Sequence[str | os.PathLike[str]] = ()) -> Environment:
+def confine(env: Environment, roots: Root | Sequence[Root] = ()) -> Environment:
     """Return an environment whose FilePort refuses every path outside the roots (``outside_workspace``).
 
     The place that would really be touched decides: symbolic links are resolved first, also for a path that
@@ -22,7 +24,9 @@ def confine(env: Environment, roots: Sequence[str | os.PathLike[str]] = ()) -> E
 
     Args:
         env: The environment to wrap; closing the result closes it.
-        roots: Directories to stay in; by default the working directory.
+        roots: A directory or several to stay in, absolute or relative to the working directory; by default the
+            working directory itself.
     """
-    inside = tuple(os.fspath(root) for root in roots) or (env.cwd,)
+    given = (roots,) if isinstance(roots, str | os.PathLike) else tuple(roots)
+    inside = tuple(os.path.join(env.cwd, os.fspath(root)) for root in given) or (env.cwd,)
     return evolve(env, files=ConfinedFiles(env.files, inside))

@@ -33,8 +33,8 @@ class Threads:
         await anyio.lowlevel.checkpoint_if_cancelled()
         future = loop.run_in_executor(self._pool, work)
         with anyio.CancelScope(shield=not abandon):
-            result = await future
-        return result  # noqa: RET504 - inside the block, type checkers miss it on the way out of the scope
+            return await future
+        raise AssertionError("nobody cancels this scope itself")
 
     def close(self) -> None:
         """Let the threads end; work under way is finished."""

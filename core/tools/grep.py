@@ -84,9 +84,10 @@ def grep_tool(options: GrepOptions = GrepOptions()) -> Tool[GrepArguments]:
         details=GrepDetails,
         description=(
             "Search file contents, line by line, for a regular expression (no look-around, no back-references) or a "
-            "literal text. Returns matching lines with paths and line numbers, sorted by path. Hidden files are "
-            f"included, ignored ones (.gitignore) are not. Returns at most {options.default_limit} matches or 50KB, "
-            f"whichever comes first; lines over {MAX_LINE_CHARACTERS} characters are cut."
+            "literal text. Returns matching lines with line numbers and paths relative to the searched directory, "
+            "sorted. Hidden files are included, ignored ones (.gitignore) are not. "
+            f"Returns at most {options.default_limit} matches or 50KB, whichever comes first; lines over "
+            f"{MAX_LINE_CHARACTERS} characters are cut."
         ),
     )
     async def grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:

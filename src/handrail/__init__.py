@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from handrail.adapters.journal.environment import JournaledEnvironment, journal
     from handrail.adapters.journal.history import JournalError, UndoConflict
     from handrail.adapters.local.environment import local_environment
+    from handrail.adapters.memory.clock import VirtualClock
     from handrail.adapters.memory.environment import MemoryEnvironment, memory_environment
     from handrail.adapters.recording.environment import record
     from handrail.adapters.recording.errors import LogError, RecordingError, ReplayError
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from handrail.core.errors import ToolError
     from handrail.core.events import CallEnded, CallStarted, CallUpdated, Event, EventStream
     from handrail.core.file_queue import FileQueue
+    from handrail.core.planning import AppliedPlan, EditPlan, apply_plan, apply_plans
     from handrail.core.results import Content, ImageContent, TextContent, ToolResult, text_result
     from handrail.core.tool import Tool, ToolContext, define_tool
     from handrail.core.toolbox import Call, Toolbox
     from handrail.core.tools.bash import BashOptions, SpawnRequest
-    from handrail.core.tools.edit import EditOptions
+    from handrail.core.tools.edit import EditOptions, plan_edit
     from handrail.core.tools.find import FindOptions
     from handrail.core.tools.grep import GrepOptions
     from handrail.core.tools.ls import LsOptions
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABSENT",
+    "AppliedPlan",
     "BackgroundProcess",
     "BashOptions",
     "Call",
@@ -84,6 +87,7 @@ __all__ = [
     "DirEntry",
     "DirListing",
     "EditOptions",
+    "EditPlan",
     "Environment",
     "Event",
     "EventStream",
@@ -126,9 +130,12 @@ __all__ = [
     "UndoConflict",
     "Verification",
     "Version",
+    "VirtualClock",
     "WriteOptions",
     "WriteReceipt",
     "all_tools",
+    "apply_plan",
+    "apply_plans",
     "coding_tools",
     "confine",
     "define_tool",
@@ -136,6 +143,7 @@ __all__ = [
     "local_environment",
     "memory_environment",
     "parameter",
+    "plan_edit",
     "read_only_tools",
     "record",
     "replay",
@@ -148,6 +156,7 @@ _NAMES: Final = {
     "handrail.adapters.journal.environment": ("JournaledEnvironment", "journal"),
     "handrail.adapters.journal.history": ("JournalError", "UndoConflict"),
     "handrail.adapters.local.environment": ("local_environment",),
+    "handrail.adapters.memory.clock": ("VirtualClock",),
     "handrail.adapters.memory.environment": ("MemoryEnvironment", "memory_environment"),
     "handrail.adapters.recording.environment": ("record",),
     "handrail.adapters.recording.errors": ("LogError", "RecordingError", "ReplayError"),
@@ -159,11 +168,12 @@ _NAMES: Final = {
     "handrail.core.errors": ("ToolError",),
     "handrail.core.events": ("CallEnded", "CallStarted", "CallUpdated", "Event", "EventStream"),
     "handrail.core.file_queue": ("FileQueue",),
+    "handrail.core.planning": ("AppliedPlan", "EditPlan", "apply_plan", "apply_plans"),
     "handrail.core.results": ("Content", "ImageContent", "TextContent", "ToolResult", "text_result"),
     "handrail.core.tool": ("Tool", "ToolContext", "define_tool"),
     "handrail.core.toolbox": ("Call", "Toolbox"),
     "handrail.core.tools.bash": ("BashOptions", "SpawnRequest"),
-    "handrail.core.tools.edit": ("EditOptions",),
+    "handrail.core.tools.edit": ("EditOptions", "plan_edit"),
     "handrail.core.tools.find": ("FindOptions",),
     "handrail.core.tools.grep": ("GrepOptions",),
     "handrail.core.tools.ls": ("LsOptions",),
