@@ -20,6 +20,9 @@ __all__ = ["Glob", "GlobError", "Segment", "State", "parse_glob", "segment_regex
 _MAX_ALTERNATIVES: Final = 1000
 """How many patterns the braces of one pattern may stand for."""
 
+_MAX_LENGTH: Final = 4096
+_MAX_BRACES: Final = 200
+
 State = tuple[int, ...]
 """Where a matcher is inside a pattern after some directories; empty when nothing below can match."""
 
@@ -136,6 +139,8 @@ def parse_glob(text: str, *, ignore_case: bool = False, negatable: bool = False)
     Raises:
         GlobError: Unclosed ``[`` or ``{``, a trailing backslash, too many alternatives, or ``..`` in front.
     """
+    if len(text) > _MAX_LENGTH or text.count("{") > _MAX_BRACES:
+        raise GlobError(f"it is longer than {_MAX_LENGTH} characters, or has more than {_MAX_BRACES} braces", 0)
     negated = negatable and len(text) > 1 and text.startswith("!")
     body = text[1:] if negated else text
     compiled: list[list[Segment]] = []

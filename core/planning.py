@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from codecs import BOM_UTF8
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal
 
 from anyio import CancelScope
@@ -19,6 +20,7 @@ from handrail.core.editorconfig import decode_in_project
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.paths import resolve_existing
 from handrail.core.replacement import LfText, Replacement, Splice, locate, splice_bytes
+from handrail.core.settling import settled
 from handrail.core.text import Binary, TextDocument, decode, visible
 from handrail.core.truncation import format_size, truncate_head
 from handrail.ports.environment import Environment
@@ -140,7 +142,8 @@ async def plan_content(
     def plan() -> EditPlan:
         return _plan(path, target, edits, content, document, encoding)
 
-    return await env.offload(plan) if len(content.data) > _OFFLOADED_BYTES else plan()
+    work = len(content.data) * max(1, len(edits) // 16)
+    return await env.offload(plan) if work > _OFFLOADED_BYTES else plan()
 
 
 async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) -> AppliedPlan:
@@ -159,7 +162,7 @@ async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) 
     """
     for _ in range(_ATTEMPTS):
         try:
-            return AppliedPlan(plan, await env.files.write(plan.target, plan.after, expect=plan.version))
+            return AppliedPlan(plan, await settled(partial(_write, env, plan)))
         except PortError as error:
             if error.code != "conflict":
                 raise tool_error(error, plan.path) from error
@@ -171,6 +174,10 @@ async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) 
         else:
             raise _conflict(plan, current.data)
     raise ToolError("conflict", f"{plan.path} is being changed by someone else all the time. Try again later.")
+
+
+async def _write(env: Environment, plan: EditPlan) -> WriteReceipt:
+    return await env.files.write(plan.target, plan.after, expect=plan.version)
 
 
 async def apply_plans(env: Environment, plans: Sequence[EditPlan]) -> list[AppliedPlan]:

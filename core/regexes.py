@@ -31,7 +31,10 @@ __all__ = [
 ]
 
 _MAX_REPEAT: Final = 1000
+_MAX_LENGTH: Final = 10_000
 _MAX_SIZE: Final = 20_000
+_REPETITION_WEIGHT: Final = 4
+"""What is repeated a number of times costs a matcher more with each line than what stands there once."""
 """Most characters a pattern may stand for once its counted repetitions are written out."""
 
 _MAX_DEPTH: Final = 100
@@ -110,6 +113,8 @@ def parse_literal(text: str, *, ignore_case: bool = False) -> Node:
     Raises:
         RegexError: The text has a newline.
     """
+    if len(text) > _MAX_LENGTH:
+        raise RegexError(text[:40], 1, f"the text is longer than {_MAX_LENGTH} characters; search for less")
     at = text.find("\n")
     if at >= 0:
         raise RegexError("\\n", at + 1, _NEWLINE)
@@ -122,23 +127,26 @@ def parse_regex(pattern: str, *, ignore_case: bool = False) -> Node:
     Raises:
         RegexError: With the construct, its position, and what to write instead.
     """
+    if len(pattern) > _MAX_LENGTH:
+        raise RegexError(pattern[:40], 1, f"the pattern is longer than {_MAX_LENGTH} characters; search for less")
     parser = _Parser(pattern, _Flags(ignore_case=ignore_case))
     node = parser.alternation(0)
     if not parser.at_end():
         parser.fail(")", parser.position, "closes no group; for the character itself write `\\)`, or set literal")
     if size(node) > _MAX_SIZE:
-        raise RegexError(pattern[:40], 1, f"stands for more than {_MAX_SIZE} characters; repeat less often")
+        raise RegexError(pattern[:40], 1, "is too large with its repetitions written out; repeat less often")
     return node
 
 
 def size(node: Node) -> int:
-    """How many characters and conditions a tree has with its counted repetitions written out."""
+    """How large a tree is with its counted repetitions written out; nested ones weigh more."""
     if isinstance(node, Sequence):
         return sum(map(size, node.items))
     if isinstance(node, Alternation):
         return sum(map(size, node.choices)) + len(node.choices)
     if isinstance(node, Repetition):
-        return max(1, size(node.item)) * max(1, node.maximum if node.maximum is not None else node.minimum + 1)
+        times = node.maximum if node.maximum is not None else node.minimum + 1
+        return max(1, size(node.item)) * (times * _REPETITION_WEIGHT if times > 1 else 1)
     return 1
 
 

@@ -18,6 +18,7 @@ from handrail.core.events import CallEnded, CallStarted, CallUpdated, Event, Eve
 from handrail.core.file_queue import FileQueue
 from handrail.core.results import TextContent, ToolResult
 from handrail.core.tool import Tool, ToolContext
+from handrail.core.truncation import truncate_middle
 from handrail.ports.context import CallContext, current_call
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
@@ -25,6 +26,8 @@ from handrail.ports.errors import PortError
 __all__ = ["ABORTED", "After", "Before", "Call", "SchemaFormat", "Toolbox", "UpdateListener", "describe"]
 
 ABORTED: Final = "Operation aborted"
+
+_MAX_ERROR_BYTES: Final = 16 * 1024
 
 SchemaFormat = Literal["jsonschema", "anthropic", "openai", "mcp"]
 UpdateListener = Callable[[ToolResult], None]
@@ -293,7 +296,8 @@ async def _awaited(value: Any) -> Any:
 
 
 def _failure(code: str, message: str, details: Any = None) -> ToolResult:
-    return ToolResult((TextContent(message),), details, is_error=True, error_code=code)
+    text = truncate_middle(message, max_bytes=_MAX_ERROR_BYTES)
+    return ToolResult((TextContent(text),), details, is_error=True, error_code=code)
 
 
 def _unwrapped(error: Exception) -> Exception:

@@ -22,7 +22,11 @@ class Offload(Protocol):
     """Runs a pure, long computation where it does not hold up the event loop."""
 
     async def __call__(self, function: Callable[[], T], /) -> T:
-        """Return ``function()``; its exceptions propagate. The function must touch nothing shared."""
+        """Return ``function()``; its exceptions propagate.
+
+        The function must touch nothing shared that is used after a cancellation: it may go on when nobody waits for
+        its result any more.
+        """
         ...
 
 

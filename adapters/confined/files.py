@@ -114,9 +114,16 @@ class ConfinedFiles(FilePort):
         """Return the canonical path if it is inside a root."""
         if path in self._own:
             return path
-        canonical = await self._files.canonical_path(path)
         if self._canonical_roots is None:
             self._canonical_roots = tuple([await self._files.canonical_path(root) for root in self._roots])
+        try:
+            canonical = await self._files.canonical_path(path)
+        except PortError as error:
+            named_inside = any(_contains(root, path) for root in (*self._roots, *self._canonical_roots))
+            if named_inside or error.code in ("closed", "invalid_path"):
+                raise
+            # What is wrong with a place outside is not told: that would tell what is there.
+            raise PortError("outside_workspace", path) from error
         if not any(_contains(root, canonical) for root in self._canonical_roots):
             raise PortError("outside_workspace", path)
         return canonical

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat as stat_bits
 from collections.abc import Callable
@@ -17,7 +18,7 @@ __all__ = ["canonical", "file_stat", "kind_of", "refuse_irregular"]
 
 def canonical(path: str) -> str:
     """Return the path with all links resolved; the tail may be missing."""
-    real = os.path.realpath(path)
+    real = _resolved(path)
     try:
         found = os.lstat(real)
     except (FileNotFoundError, NotADirectoryError):
@@ -26,6 +27,19 @@ def canonical(path: str) -> str:
         os.stat(real)
     return true_spelling(real)
 
+
+def _resolved(path: str) -> str:
+    """Resolve links; once more where one was replaced by something else just then (EINVAL of readlink)."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return os.path.realpath(path)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+    return os.path.realpath(path)
+
+
+_ATTEMPTS: Final = 5
 
 _KINDS: Final[tuple[tuple[Callable[[int], bool], FileKind], ...]] = (
     (stat_bits.S_ISREG, "file"),

@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 async def _in_thread(function: Callable[[], T], /) -> T:
-    """Run a computation in a worker thread, so that the event loop goes on."""
-    return await anyio.to_thread.run_sync(function)
+    """Run a computation in a worker thread, so that the event loop goes on; a cancellation does not wait for it."""
+    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
 
 
 def local_environment(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat as stat_bits
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -40,6 +41,8 @@ T = TypeVar("T")
 
 _CHUNK: Final = 1024 * 1024
 _SCAN_BUFFER: Final = 256 * 1024
+_MAX_PATH: Final = 32_767 if sys.platform == "win32" else 4095
+"""Characters; no system takes more, and resolving a longer one would take time that grows with its square."""
 
 
 class LocalFiles(FilePort):
@@ -72,6 +75,7 @@ class LocalFiles(FilePort):
         return await self._hop(None, lambda: [_listing(path) for path in paths])
 
     async def read(self, path: str, *, max_bytes: int | None = None) -> FileContent:
+        self._check(path)
         if is_local(path):
             cached = await self._at_once(path, lambda: read_cached(path, max_bytes))
             if cached is not None:
@@ -144,12 +148,14 @@ class LocalFiles(FilePort):
             raise PortError("closed", path)
         if not path:
             raise PortError("invalid_path", path, "the path is empty")
+        if len(path) > _MAX_PATH:
+            raise PortError("name_too_long", path)
 
     async def _at_once(self, path: str, work: Callable[[], T]) -> T:
         """Do a few system calls on the event loop where they cannot wait for a network, else in a thread."""
+        self._check(path)
         if not is_local(path):
             return await self._hop(path, work)
-        self._check(path)
         await anyio.lowlevel.checkpoint_if_cancelled()
         with translated(path):
             return work()
@@ -162,8 +168,10 @@ class LocalFiles(FilePort):
             work: What to do.
             abandon: Whether a cancellation leaves the work alone.
         """
-        if self._closed:
-            raise PortError("closed", path or "")
+        if path is not None:
+            self._check(path)
+        elif self._closed:
+            raise PortError("closed")
 
         def translating() -> T:
             if path is None:

@@ -287,7 +287,10 @@ class _ShellRun:
             with env.clock.move_on_after(seconds) as deadline:
                 self._exit = await env.commands.run(command, take, self._note_exit)
         except PortError as error:
-            return error
+            if error.code != "closed":
+                return error
+            text = "The environment was closed: the command was killed, or not started if it had not begun."
+            return await self._end([text], "closed")
         except _OutputLimitReached:
             return await self._end([self._limit_text()], "output_limit")
         if deadline.expired:

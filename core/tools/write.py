@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 from anyio import CancelScope
-from attrs import frozen
+from attrs import evolve, frozen
 
 from handrail.core import diffs
 from handrail.core.arguments import parameter
@@ -13,6 +15,7 @@ from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
 from handrail.core.paths import parent, relative_to, resolve
 from handrail.core.results import TextContent, ToolResult, text_result
+from handrail.core.settling import settled
 from handrail.core.text import TextDocument, decode, visible
 from handrail.core.tool import Tool, ToolContext
 from handrail.ports.environment import Environment
@@ -21,7 +24,8 @@ from handrail.ports.files import ABSENT, Version, WriteReceipt
 
 __all__ = ["WriteArguments", "WriteDetails", "WriteOptions", "write_tool"]
 
-_DIFFED_BYTES = 1024 * 1024
+_DIFFED_BYTES: Final = 1024 * 1024
+_DIFFED_AT_ONCE: Final = 32 * 1024
 
 
 @frozen
@@ -65,9 +69,10 @@ def write_tool(options: WriteOptions = WriteOptions()) -> Tool[WriteArguments]:
                 expect = (
                     await _known_version(context, target, canonical, arguments.path) if options.require_fresh else None
                 )
-                receipt = await _write(env, target, data, expect, arguments.path)
-                details = _details(arguments, data, receipt)
+                receipt = await settled(partial(_write, env, target, data, expect, arguments.path))
+                details = WriteDetails(receipt.created, len(data))
                 context.aborted_result = _aborted(arguments.path, details)
+                details = evolve(details, patch=await _patch(env, arguments, data, receipt))
                 if options.require_fresh:
                     context.shared(Freshness).note(canonical, data)
         except PortError as error:
@@ -135,20 +140,25 @@ async def _remove_dirs(env: Environment, created: Sequence[str]) -> None:
             return  # somebody uses it by now
 
 
-def _details(arguments: WriteArguments, data: bytes, receipt: WriteReceipt) -> WriteDetails:
-    return WriteDetails(receipt.created, len(data), _patch(arguments, data, receipt))
-
-
-def _patch(arguments: WriteArguments, data: bytes, receipt: WriteReceipt) -> str | None:
+async def _patch(env: Environment, arguments: WriteArguments, data: bytes, receipt: WriteReceipt) -> str | None:
     previous = receipt.previous
     if previous is None or not previous.complete or len(data) > _DIFFED_BYTES:
         return None
-    old = decode(previous.data)
-    if not isinstance(old, TextDocument):
+    before = previous.data
+
+    def patch() -> str | None:
+        return _patch_between(arguments, before)
+
+    return await env.offload(patch) if len(data) + len(before) > _DIFFED_AT_ONCE else patch()
+
+
+def _patch_between(arguments: WriteArguments, before: bytes) -> str | None:
+    document = decode(before)
+    if not isinstance(document, TextDocument):
         return None
     # The mark is a character of the first line for programs that read patches.
-    before, after = ("\ufeff" if old.bom else "") + old.text, arguments.content
-    regions = diffs.hunks(before, diffs.changes_between(before, after))
+    old, new = ("\ufeff" if document.bom else "") + document.text, arguments.content
+    regions = diffs.hunks(old, diffs.changes_between(old, new))
     return diffs.bounded(visible(diffs.unified_diff(arguments.path, regions)))
 
 
