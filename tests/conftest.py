@@ -11,6 +11,8 @@ is set, otherwise the one that ``HANDRAIL_HYPOTHESIS_PROFILE`` names, or ``dev``
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from typing import Any
 
 import pytest
@@ -18,6 +20,10 @@ from hypothesis import HealthCheck, settings
 
 # The contract suites assert in modules that are not test modules themselves.
 pytest.register_assert_rewrite("contract")
+
+if sys.platform != "win32":
+    # Whoever runs the tests may ignore SIGHUP (nohup does); the programs that the tests start must not inherit that.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 Backend = tuple[str, dict[str, Any]]
 ASYNCIO: Backend = ("asyncio", {})

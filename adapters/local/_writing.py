@@ -80,7 +80,7 @@ def _replace(
         raise PortError("conflict", path, "the file changed since it was read")
     previous = None
     if previous_limit:
-        head = _content(target, previous_limit)
+        head = _content(target, min(previous_limit, found.st_size + 1))
         complete = head if len(head) >= found.st_size else None
         previous = FileContent(head, file_stat(found, complete), target)
     written = _put(target, data, found, mode, fsync)
