@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from codecs import BOM_UTF8
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, Literal
 
 from anyio import CancelScope
@@ -20,7 +19,6 @@ from handrail.core.editorconfig import decode_in_project
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.paths import resolve_existing
 from handrail.core.replacement import LfText, Replacement, Splice, locate, splice_bytes
-from handrail.core.settling import settled
 from handrail.core.text import Binary, TextDocument, decode, visible
 from handrail.core.truncation import format_size, truncate_head
 from handrail.ports.environment import Environment
@@ -162,7 +160,7 @@ async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) 
     """
     for _ in range(_ATTEMPTS):
         try:
-            return AppliedPlan(plan, await settled(partial(_write, env, plan)))
+            return AppliedPlan(plan, await env.files.write(plan.target, plan.after, expect=plan.version))
         except PortError as error:
             if error.code != "conflict":
                 raise tool_error(error, plan.path) from error
@@ -174,10 +172,6 @@ async def apply_plan(env: Environment, plan: EditPlan, *, rebase: bool = False) 
         else:
             raise _conflict(plan, current.data)
     raise ToolError("conflict", f"{plan.path} is being changed by someone else all the time. Try again later.")
-
-
-async def _write(env: Environment, plan: EditPlan) -> WriteReceipt:
-    return await env.files.write(plan.target, plan.after, expect=plan.version)
 
 
 async def apply_plans(env: Environment, plans: Sequence[EditPlan]) -> list[AppliedPlan]:

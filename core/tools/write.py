@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from anyio import CancelScope
@@ -15,7 +14,6 @@ from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
 from handrail.core.paths import parent, relative_to, resolve
 from handrail.core.results import TextContent, ToolResult, text_result
-from handrail.core.settling import settled
 from handrail.core.text import TextDocument, decode, visible
 from handrail.core.tool import Tool, ToolContext
 from handrail.ports.environment import Environment
@@ -69,7 +67,7 @@ def write_tool(options: WriteOptions = WriteOptions()) -> Tool[WriteArguments]:
                 expect = (
                     await _known_version(context, target, canonical, arguments.path) if options.require_fresh else None
                 )
-                receipt = await settled(partial(_write, env, target, data, expect, arguments.path))
+                receipt = await _write(env, target, data, expect, arguments.path)
                 details = WriteDetails(receipt.created, len(data))
                 context.aborted_result = _aborted(arguments.path, details)
                 details = evolve(details, patch=await _patch(env, arguments, data, receipt))
