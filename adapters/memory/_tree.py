@@ -152,8 +152,13 @@ class FileTree:
             self._require_directory_of(path)
         if last_name(source) in _DOTS or last_name(target) in _DOTS:
             raise PortError("io_error", source, "the last part of a path to rename is a name")
-        old, node = self._entry(source)
-        new = self._entry_place(target, is_directory=isinstance(node, DirectoryNode))
+        old = self._entry_place(source)
+        node = old.node
+        if node is None:
+            raise PortError("not_found", source)
+        new = self._entry_place(target)
+        for path in (source, target):
+            _require_slash_fits(node, path)
         name = self._names.stored(last_name(target))
         same_entry = new.node is node and new.path == old.path
         if new.node is node and (not same_entry or name == old.name):
@@ -237,22 +242,18 @@ class FileTree:
 
     def _entry(self, path: str) -> tuple[Place, Node]:
         """Return an entry to remove or move; a final slash asks for a directory."""
-        place = self._entry_place(path, is_directory=True)
+        place = self._entry_place(path)
         if place.node is None:
             raise PortError("not_found", path)
-        if path.endswith("/") and not isinstance(place.node, DirectoryNode):
-            raise PortError("not_a_directory", path)
+        _require_slash_fits(place.node, path)
         return place, place.node
 
-    def _entry_place(self, path: str, *, is_directory: bool) -> Place:
-        """Return the place of an entry; only what is a directory may have a final slash."""
+    def _entry_place(self, path: str) -> Place:
+        """Return the place of an entry, with or without a final slash."""
         split_path(path)
         if not last_name(path):
             raise PortError("io_error", path, "the root stays where it is")
-        place = self._walker.locate(path.rstrip("/"), follow=False)
-        if path.endswith("/") and not is_directory:
-            raise PortError("not_a_directory", path)
-        return place
+        return self._walker.locate(path.rstrip("/"), follow=False)
 
     def _require_directory_of(self, path: str) -> None:
         split_path(path)
@@ -369,3 +370,9 @@ def _as_regular(node: Node, path: str) -> FileNode:
     if isinstance(node, FileNode):
         return node
     raise PortError("is_a_directory" if isinstance(node, DirectoryNode) else "not_a_regular_file", path)
+
+
+def _require_slash_fits(node: Node, path: str) -> None:
+    """Raise ``not_a_directory`` where a path with a final slash names something else."""
+    if path.endswith("/") and not isinstance(node, DirectoryNode):
+        raise PortError("not_a_directory", path)
