@@ -89,6 +89,15 @@ class Exit:
 class CommandPort(Protocol):
     """Programs of one environment."""
 
+    @property
+    def may_survive(self) -> Sequence[str]:
+        """Shapes of process that no kill here can be guaranteed to reach, each in a few words.
+
+        Empty where the promises of ``run`` hold without exception. Not counted is what no host promises: a process
+        of another user, and one that a service starts on request.
+        """
+        ...
+
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         """Run a program to its end and hand its output to ``on_output`` as it comes.
 

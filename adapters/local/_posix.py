@@ -1,30 +1,30 @@
-"""The host's side of the supervisor: start it, lease keepers from it, talk to them.
+"""Commands on POSIX systems: each is given to a keeper, which answers for its process tree.
 
 What a keeper promises stands in ``_supervisor``. Nothing here waits for a process: a keeper's line and the
-command's pipe are descriptors that the event loop watches.
+command's pipe are descriptors that the event loop watches. A keeper that does not do its work, because the
+command stopped or killed it, is replaced by its parent and by a search of the process table.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import gc
 import marshal
 import os
 import selectors
 import signal
-import socket
-import sys
 import tempfile
-import warnings
+import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import anyio
+import anyio.to_thread
 from attrs import define, field
 
 from handrail.adapters.local import _supervisor
+from handrail.adapters.local._keepers import GONE, LOST, Keeper, Supervisor
 from handrail.ports.commands import BackgroundProcess, Command, Exit, ResourceLimits
 from handrail.ports.errors import PortError, PortErrorCode
 
@@ -33,11 +33,20 @@ __all__ = ["Process", "Processes"]
 _PIPE_BYTES: Final = 1024 * 1024
 """A large pipe lets a fast program and the event loop work side by side instead of taking turns."""
 
-_NO_SIGNAL: Final = getattr(socket, "MSG_NOSIGNAL", 0)
-"""A keeper that was killed is an error to handle, also for an application that wants SIGPIPE."""
-
 _MAX_IDLE: Final = 16
 """Idle keepers beyond these end; a burst of commands leaves no crowd."""
+
+_WAKE_SECONDS: Final = 1.0
+"""A command may have stopped its keepers, and then nothing would ever tell of its end."""
+
+_ANSWER_SECONDS: Final = 1.0
+"""A keeper that takes longer to kill a tree is killed itself: its parent and the host do its work."""
+
+_GIVE_UP_SECONDS: Final = 5.0
+"""For what even SIGKILL does not end: another user's process, an unreachable disk."""
+
+_ATTEMPTS: Final = 10
+"""How often a command is given to another supervisor when commands at the same time kill those they find."""
 
 _SET_PIPE_SIZE: Final = getattr(fcntl, "F_SETPIPE_SZ", None)
 
@@ -67,24 +76,27 @@ _LIMITS: Final = {
 class Process:
     """A running command: its output, its end, and the keeper that answers for its tree."""
 
-    line: socket.socket
-    """To the keeper."""
+    keeper: Keeper
     _output: int
     _command: Command
+    _marker: str
     _owner: Processes
     _events: selectors.BaseSelector = field(factory=selectors.DefaultSelector)
-    _message: bytearray = field(factory=bytearray)
+    _began: float = field(factory=time.time)
     _alone: bool = False
     """Whether the command left nothing behind, so that its keeper is free again."""
 
     def __attrs_post_init__(self) -> None:
         self._events.register(self._output, selectors.EVENT_READ)
-        self._events.register(self.line, selectors.EVENT_READ)
+        self._events.register(self.keeper.line, selectors.EVENT_READ)
 
     async def wait_progress(self) -> None:
         """Wait until there may be output to read or an end to learn of."""
         # A selector with a descriptor of its own (epoll, kqueue) lets the event loop watch both at once.
-        await anyio.wait_readable(self._events.fileno())  # type: ignore[attr-defined]
+        with anyio.move_on_after(_WAKE_SECONDS):
+            await anyio.wait_readable(self._events.fileno())  # type: ignore[attr-defined]
+            return
+        self.keeper.wake()
 
     def read_nowait(self, buffer: memoryview) -> int | None:
         """Fill a buffer with output that is there: its size, 0 at the end, ``None`` when there is none yet."""
@@ -107,10 +119,10 @@ class Process:
         Raises:
             PortError: The program could not be started.
         """
-        message = self._next_message()
+        message = self.keeper.next_message()
         if message is None:
             return None
-        if message == _GONE:
+        if message == LOST:
             return Exit(None)
         if message[0] == "failed":
             self._alone = True
@@ -119,29 +131,48 @@ class Process:
         code = os.waitstatus_to_exitcode(status)
         return Exit(code) if code >= 0 else Exit(None, -code)
 
+    async def is_busy(self) -> bool:
+        """Whether the program left something that computes, or waits for a processor or a disk."""
+        if self._alone:
+            return False
+        message = await self.keeper.ask("busy")
+        if message[0] == "busy":
+            return bool(message[1])
+        self._ignore_line()
+        return False
+
     async def kill(self) -> None:
         """Kill the whole tree; returns when nothing of it is left."""
         if self._alone:
             return
-        self._events.unregister(self.line)
+        self._ignore_line()
         await self.end()
 
     async def end(self) -> None:
         """Kill what a detached command left; returns when nothing of it is left."""
-        self._send("kill")
-        while await self._receive() != _GONE:
-            pass
+        with anyio.move_on_after(_ANSWER_SECONDS):
+            if await self.keeper.kill_command():
+                return
+        self.keeper.signal(signal.SIGKILL)  # where it still lives, something holds it up
+        with anyio.move_on_after(_GIVE_UP_SECONDS):
+            from handrail.adapters.local._carriers import kill_carriers  # psutil is slow to import and seldom needed
+
+            await anyio.to_thread.run_sync(
+                kill_carriers, self._marker, self.keeper.shell, self._began, abandon_on_cancel=True
+            )
+            await self.keeper.supervisor.wait_without_orphans(self.keeper.pid)
 
     async def detach(self) -> Sequence[BackgroundProcess]:
         """Stop listening after a normal end; tell what goes on. It is killed when the owner closes."""
         if self._alone:
             return ()
-        self._send("detach")
-        message = await self._receive()
-        if message == _GONE:
+        message = await self.keeper.ask("detach")
+        if message == LOST:
+            await self.end()
+        if message[0] != "background":
             return ()
         self._owner.keep(self)
-        return [BackgroundProcess(pid, line) for pid, line in message[1]]
+        return tuple(BackgroundProcess(pid, line) for pid, line in message[1])
 
     def close(self) -> None:
         """Release what was opened; a keeper whose command left nothing behind is used again."""
@@ -151,44 +182,16 @@ class Process:
 
     @property
     def ended(self) -> bool:
-        """Whether a detached command has nothing left to watch."""
-        return bool(self._next_message() == _GONE)
+        """Whether a detached command has nothing left that a keeper watches."""
+        return self.keeper.next_message() in (GONE, LOST)
 
-    def _send(self, message: str) -> None:
-        body = marshal.dumps(message)
-        with suppress(OSError):  # the keeper is gone, and with it what it kept
-            self.line.send(len(body).to_bytes(4, "big") + body, _NO_SIGNAL)
-
-    async def _receive(self) -> Any:
-        while (message := self._next_message()) is None:
-            await anyio.wait_readable(self.line)
-        return message
-
-    def _next_message(self) -> Any:
-        """The next message; ``None`` when none has come yet, ``_GONE`` when none will."""
-        while True:
-            size = int.from_bytes(self._message[:4], "big")
-            if 0 < size <= len(self._message) - 4:
-                message = marshal.loads(bytes(self._message[4 : 4 + size]))
-                del self._message[: 4 + size]
-                return message
-            try:
-                data = self.line.recv(65536)
-            except BlockingIOError:
-                return None
-            except ConnectionError:
-                return _GONE
-            if not data:
-                return _GONE
-            self._message += data
+    def _ignore_line(self) -> None:
+        with suppress(KeyError):
+            self._events.unregister(self.keeper.line)
 
     def _failure(self, step: str, number: int) -> PortError:
         path = self._command.cwd if step == "cwd" else self._command.argv[0]
         return PortError(_SPAWN_CODES.get((step, number), "spawn_failed"), path, os.strerror(number))
-
-
-_GONE: Final = ("gone",)
-"""The keeper has ended: nothing of its command is left."""
 
 
 class Processes:
@@ -199,10 +202,11 @@ class Processes:
     """
 
     def __init__(self, *, portable: bool = False) -> None:
-        self._portable = portable
-        self._control: socket.socket | None = None
-        self._supervisor = 0
-        self._idle: list[socket.socket] = []
+        self._portable = portable or not _supervisor.can_adopt()
+        self.may_survive: Sequence[str] = ("a double fork with an empty environment",) if self._portable else ()
+        """Without adoption, orphans are only found by the marker in their environment."""
+        self._supervisor: Supervisor | None = None
+        self._idle: list[Keeper] = []
         self._background: list[Process] = []
 
     async def start(self, command: Command, program: str, env: dict[str, str]) -> Process:
@@ -211,7 +215,7 @@ class Processes:
         Raises:
             PortError: ``resource_limit`` or ``spawn_failed``. Errors of the program itself come from ``wait``.
         """
-        self._forget_ended()
+        await self._forget_ended()
         try:
             stdin = _open_stdin(command.stdin)
         except OSError as error:
@@ -221,8 +225,9 @@ class Processes:
         except OSError as error:
             os.close(stdin)
             raise _host_failure(error, command) from error
+        marker = env[_supervisor.MARKER] = os.urandom(8).hex()
         try:
-            line = await self._request(self._message(command, program, env), [write, read, stdin])
+            keeper = await self._request(_message(command, program, env, marker), [write, read, stdin])
         except OSError as error:
             os.close(read)
             raise _host_failure(error, command) from error
@@ -232,7 +237,7 @@ class Processes:
         finally:
             os.close(write)
             os.close(stdin)
-        return Process(line, read, command, self)
+        return Process(keeper, read, command, marker, self)
 
     def keep(self, process: Process) -> None:
         """Remember a command that left background processes."""
@@ -240,100 +245,78 @@ class Processes:
 
     def release(self, process: Process, reusable: bool) -> None:
         """Take back the keeper of a command."""
-        if reusable and self._control is not None and len(self._idle) < _MAX_IDLE:
-            self._idle.append(process.line)
+        process.keeper.supervisor.wake()
+        self._drop_killed()
+        if reusable and process.keeper.supervisor is self._supervisor and len(self._idle) < _MAX_IDLE:
+            self._idle.append(process.keeper)
         elif process not in self._background:
-            process.line.close()
+            process.keeper.line.close()
 
     async def aclose(self) -> None:
         """Kill background processes and end the supervisor."""
-        for line in self._idle:
-            line.close()
+        for keeper in self._idle:
+            keeper.line.close()
         self._idle.clear()
         for process in self._background:
             await process.end()
-            process.line.close()
+            process.keeper.line.close()
         self._background.clear()
-        control, self._control = self._control, None
-        if control is not None:
-            with control:
-                with suppress(OSError):  # it was killed
-                    control.shutdown(socket.SHUT_WR)
-                await anyio.wait_readable(control)  # its end of the line closes as it ends
-            _collect(self._supervisor)
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            await supervisor.aclose()
 
-    async def _request(self, message: bytes, descriptors: list[int]) -> socket.socket:
+    async def _request(self, message: bytes, descriptors: list[int]) -> Keeper:
         """Send a command to a keeper: one that is idle, else a new one."""
         while True:
             reused = bool(self._idle)
-            line = self._idle.pop() if reused else self._new_keeper()
+            keeper = self._idle.pop() if reused else await self._new_keeper()
             try:
-                await _send_all(line, message, descriptors)
-                return line
+                await keeper.send_request(message, descriptors)
+                return keeper
             except BaseException as error:
-                line.close()
+                keeper.line.close()
                 if not (reused and isinstance(error, ConnectionError)):  # an idle keeper was killed: take another
                     raise
 
-    def _new_keeper(self) -> socket.socket:
-        for attempt in range(2):
-            if self._control is None:
-                self._start_supervisor()
-            assert self._control is not None
-            mine, theirs = socket.socketpair()
-            try:
-                socket.send_fds(self._control, [b"k"], [theirs.fileno()], _NO_SIGNAL)
-            except ConnectionError:  # the supervisor was killed
-                mine.close()
-                self._control.close()
-                self._control = None
-                _collect(self._supervisor)
-                if attempt:
-                    raise
-                continue
-            except OSError:
-                mine.close()
-                raise
-            finally:
-                theirs.close()
-            mine.setblocking(False)
-            return mine
-        raise AssertionError("unreachable")
+    async def _new_keeper(self) -> Keeper:
+        for _ in range(_ATTEMPTS):
+            self._drop_killed()
+            if self._supervisor is None:
+                self._supervisor = Supervisor(portable=self._portable)
+            with suppress(ConnectionError):
+                return await self._supervisor.new_keeper()
+        raise ConnectionError(errno.ECONNABORTED, "a command killed what starts commands")
 
-    def _start_supervisor(self) -> None:
-        mine, theirs = socket.socketpair()
-        null = os.open(os.devnull, os.O_RDWR)
-        try:
-            self._supervisor = _spawn_supervisor(theirs.fileno(), null, portable=self._portable)
-        except BaseException:
-            mine.close()
-            raise
-        finally:
-            theirs.close()
-            os.close(null)
-        self._control = mine
+    def _drop_killed(self) -> None:
+        """Collect a supervisor that a command killed; its keepers would have no parent to follow them."""
+        if self._supervisor is not None and self._supervisor.ended:
+            self._supervisor.collect()
+            self._supervisor = None
+            for keeper in self._idle:
+                keeper.line.close()
+            self._idle.clear()
 
-    def _forget_ended(self) -> None:
-        for process in [process for process in self._background if process.ended]:
-            self._background.remove(process)
-            process.line.close()
+    async def _forget_ended(self) -> None:
+        ended = [process for process in self._background if process.ended]
+        self._background = [process for process in self._background if process not in ended]
+        with anyio.CancelScope(shield=True):
+            for process in ended:
+                await process.end()  # nothing to do, but for a keeper that was killed
+                process.keeper.line.close()
 
-    def _message(self, command: Command, program: str, env: dict[str, str]) -> bytes:
-        marker = ""
-        if self._portable or not sys.platform.startswith("linux"):
-            marker = os.urandom(8).hex()
-            env[_supervisor.MARKER] = marker
-        body = marshal.dumps(
-            {
-                "program": os.fsencode(program),
-                "argv": [os.fsencode(argument) for argument in command.argv],
-                "env": {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
-                "cwd": os.fsencode(command.cwd),
-                "limits": _limits(command.limits),
-                "marker": marker,
-            }
-        )
-        return len(body).to_bytes(4, "big") + body
+
+def _message(command: Command, program: str, env: dict[str, str], marker: str) -> bytes:
+    body = marshal.dumps(
+        {
+            "program": os.fsencode(program),
+            "argv": [os.fsencode(argument) for argument in command.argv],
+            "env": {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+            "cwd": os.fsencode(command.cwd),
+            "limits": _limits(command.limits),
+            "marker": marker,
+        }
+    )
+    return len(body).to_bytes(4, "big") + body
 
 
 def _limits(limits: ResourceLimits) -> dict[str, int]:
@@ -359,58 +342,7 @@ def _open_pipe() -> tuple[int, int]:
     return read, write
 
 
-async def _send_all(line: socket.socket, message: bytes, descriptors: list[int]) -> None:
-    rest = memoryview(message)[socket.send_fds(line, [message], descriptors, _NO_SIGNAL) :]
-    while rest:
-        try:
-            rest = rest[line.send(rest, _NO_SIGNAL) :]
-        except BlockingIOError:
-            await anyio.wait_writable(line)
-
-
 def _host_failure(error: OSError, command: Command) -> PortError:
     exhausted = error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
     code: Literal["resource_limit", "spawn_failed"] = "resource_limit" if exhausted else "spawn_failed"
     return PortError(code, command.argv[0], error.strerror or str(error))
-
-
-def _spawn_supervisor(control: int, null: int, *, portable: bool) -> int:
-    """Start the supervisor in a process group of its own: what the terminal sends to the host's is not for it."""
-    if sys.executable and not getattr(sys, "frozen", False) and os.path.isfile(_supervisor.__file__):
-        program = sys.executable
-        arguments = [program, "-I", "-S", _supervisor.__file__, *(["--portable"] if portable else [])]
-        streams = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate((control, null, null))]
-        # Only what the interpreter and ps need: commands get their variables with each request.
-        names = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-        env = {name: os.environ[name] for name in names if name in os.environ}
-        with suppress(FileNotFoundError, PermissionError):
-            return os.posix_spawn(program, arguments, env, file_actions=streams, setpgroup=0, setsigmask=())
-    return _fork_supervisor(control, null, portable=portable)
-
-
-def _fork_supervisor(control: int, null: int, *, portable: bool) -> int:
-    """Start the supervisor as a copy of this process, where no interpreter can be executed.
-
-    That is so in a frozen or zipped application, and after giving up the right to read the interpreter's directory.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads are not copied, and the copy needs none
-        pid = os.fork()
-    if pid:
-        return pid
-    try:
-        gc.disable()  # what is left of the host must not close descriptors that mean something else here
-        os.setpgid(0, 0)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        for target, source in enumerate((control, null, null)):
-            os.dup2(source, target)
-        _supervisor.main(portable=portable)
-    finally:
-        os._exit(0)
-
-
-def _collect(pid: int) -> None:
-    """Collect a child that is ending."""
-    with suppress(ChildProcessError):  # the application collects all children itself
-        os.waitpid(pid, 0)

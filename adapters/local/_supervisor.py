@@ -15,12 +15,18 @@ there is no child left is the proof; only then does the keeper leave, and its li
 
 The line closing at the other end means that the host has ended, however it ended: the keeper kills.
 
+A command can turn against them. A keeper that it stops is made to go on by the nursery; a keeper that it kills
+leaves its orphans to the nursery, which kills them and tells the host when it has none left.
+
 Systems without subreapers (macOS, BSD) get the process group, the descendants that ``ps`` shows and the
 carriers of the command's marker variable; see docs/commands.md.
 
 Messages are a 4-byte big-endian length and a ``marshal`` value, both ways. To the keeper: a dict (run this;
-descriptors come with it), ``"kill"``, ``"detach"``. From it: ``("failed", step, errno)``,
-``("exit", status, alone)``, ``("background", [(pid, command line), …])``.
+descriptors come with it), ``"kill"``, ``"detach"``, ``"busy"``. From it: ``("keeper", pid)`` once,
+``("failed", step, errno)``, ``("started", pid)``, ``("exit", status, alone)``,
+``("background", [(pid, command line), …])``, ``("busy", whether)``, and ``("gone",)`` when nothing is left and it
+leaves. To the nursery: a 4-byte process id and a descriptor; 0 asks for a keeper with this line, the id of a keeper
+asks to write to the descriptor when that keeper and what it left have ended.
 """
 
 from __future__ import annotations
@@ -33,14 +39,15 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
-__all__ = ["MARKER", "main"]
+__all__ = ["MARKER", "can_adopt", "main", "process_handle"]
 
 MARKER = "HANDRAIL_COMMAND"
 
-_SUBREAPER_OPTION = 36  # PR_SET_CHILD_SUBREAPER, prctl(2)
+_SET_SUBREAPER, _GET_SUBREAPER = 36, 37  # PR_SET_CHILD_SUBREAPER and PR_GET_CHILD_SUBREAPER, prctl(2)
 _RETRY_SECONDS = 0.02
 _LOOK_AGAIN_SECONDS = 1.0
 _GIVE_UP_SECONDS = 5.0  # for what even SIGKILL does not end: another user's process, an unreachable disk
@@ -59,6 +66,9 @@ _DEFAULT_SIGNALS = (
     signal.SIGCHLD,
 )
 
+# Meant for somebody else, or sent by the system because a command stopped a keeper whose parent then ended.
+_IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 # ------------------------------------------------------------------ nursery
 
@@ -70,13 +80,16 @@ def main(*, portable: bool) -> None:
         portable: Do without what only Linux has.
     """
     _close_inherited()
+    for number in _IGNORED_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     os.chdir("/")  # holds no directory in use
     control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     subreaper = not portable and _become_subreaper()
     children = _ChildSignal()
-    host = _process_handle(os.getppid())
+    host = process_handle(os.getppid())
     keepers: set[int] = set()
+    watched: list[tuple[int, int]] = []  # a keeper, and the descriptor to write to when nothing of it is left
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(children.descriptor, select.POLLIN)
@@ -84,17 +97,22 @@ def main(*, portable: bool) -> None:
     while serving or keepers:
         ready = {descriptor for descriptor, _ in poll.poll(None if serving else _RETRY_SECONDS * 1000)}
         if serving and control.fileno() in ready:
-            line = _receive_descriptors(control, 1)
-            if line:
-                keepers.update(_fork_keeper(socket.socket(fileno=line[0]), control, host, subreaper))
-            else:
+            keeper, line = _receive_order(control)
+            if not line:
                 serving = False
                 poll.unregister(control)
+            elif keeper:
+                watched.append((keeper, line[0]))
+            else:
+                keepers.update(_fork_keeper(socket.socket(fileno=line[0]), control, host, subreaper))
         children.clear()
-        ended = _reap()
+        ended = _reap(keepers)
         keepers.difference_update(pid for pid in ended if pid is not None)
-        if ended and subreaper:
-            _kill_each([child for child in _children() if child not in keepers])  # orphans of a killed keeper
+        if ended or watched:
+            orphans = [child for child in _children() if child not in keepers] if subreaper else []
+            _kill_each(orphans)  # left by a keeper that was killed
+            if not orphans:
+                watched = _answer(watched, keepers)
 
 
 def _fork_keeper(line: socket.socket, control: socket.socket, host: int | None, subreaper: bool) -> tuple[int, ...]:
@@ -111,9 +129,20 @@ def _fork_keeper(line: socket.socket, control: socket.socket, host: int | None, 
             control.close()
             if subreaper:
                 _become_subreaper()
+            _send(line, ("keeper", os.getpid()))
             _Keeper(line, host, subreaper).serve()
         finally:
             os._exit(0)
+
+
+def _answer(watched: list[tuple[int, int]], keepers: set[int]) -> list[tuple[int, int]]:
+    """Say of keepers that they have ended; return the rest."""
+    for keeper, descriptor in watched:
+        if keeper not in keepers:
+            with suppress(OSError):  # nobody listens any more
+                os.write(descriptor, b"0")
+            os.close(descriptor)
+    return [(keeper, descriptor) for keeper, descriptor in watched if keeper in keepers]
 
 
 # ------------------------------------------------------------------ keeper
@@ -146,7 +175,10 @@ class _Keeper:
             if self._line.fileno() not in ready:
                 continue
             request, descriptors = _receive(self._line)
-            if not isinstance(request, dict) or not self._run(cast("dict[str, Any]", request), descriptors):
+            if not isinstance(request, dict):
+                return
+            if not self._run(cast("dict[str, Any]", request), descriptors):
+                _send(self._line, ("gone",))
                 return
 
     def _run(self, request: dict[str, Any], descriptors: list[int]) -> bool:
@@ -164,6 +196,7 @@ class _Keeper:
             os.close(stdin)
             os.close(output)
             os.chdir("/")
+        _send(self._line, ("started", self._shell))
         return self._watch()
 
     def _watch(self) -> bool:
@@ -186,11 +219,14 @@ class _Keeper:
                 return self._kill()
             if self._line.fileno() in ready:
                 request, _ = _receive(self._line)
-                if request != "detach":
+                if request == "busy":
+                    _send(self._line, ("busy", self._subreaper and any(map(_is_at_work, self._members()))))
+                elif request == "detach":
+                    detached = True
+                    self._discard_output()
+                    _send(self._line, ("background", self._background()))
+                else:
                     return self._kill()
-                detached = True
-                self._discard_output()
-                _send(self._line, ("background", self._background()))
             elif detached and self._output in ready:
                 self._discard_output()
 
@@ -362,10 +398,17 @@ def _become_subreaper() -> bool:
     """Make this process the parent of orphans among its descendants; tell whether the system can."""
     if not sys.platform.startswith("linux"):
         return False
-    return bool(ctypes.CDLL(None).prctl(_SUBREAPER_OPTION, 1, 0, 0, 0) == 0)
+    return bool(ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def _process_handle(pid: int) -> int | None:
+def can_adopt() -> bool:
+    """Tell whether a process of this system can become the parent of orphans among its descendants."""
+    if not sys.platform.startswith("linux"):
+        return False
+    return bool(ctypes.CDLL(None).prctl(_GET_SUBREAPER, ctypes.byref(ctypes.c_int()), 0, 0, 0) == 0)
+
+
+def process_handle(pid: int) -> int | None:
     """A descriptor that becomes readable when a process ends, where the system has such a thing."""
     try:
         return os.pidfd_open(pid)
@@ -373,18 +416,24 @@ def _process_handle(pid: int) -> int | None:
         return None
 
 
-def _reap() -> dict[int | None, int]:
-    """Collect every child that ended: process id to status; the key ``None`` when no child is left."""
+def _reap(keepers: Collection[int] = ()) -> dict[int | None, int]:
+    """Collect every child that ended: process id to status; the key ``None`` when no child is left.
+
+    A keeper that was stopped is made to go on.
+    """
     ended: dict[int | None, int] = {}
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if keepers else 0))
         except ChildProcessError:
             ended[None] = 0
             return ended
         if not pid:
             return ended
-        ended[pid] = status
+        if not os.WIFSTOPPED(status):
+            ended[pid] = status
+        elif pid in keepers:
+            os.kill(pid, signal.SIGCONT)
 
 
 def _kill_each(pids: list[int]) -> None:
@@ -422,6 +471,15 @@ def _parents() -> dict[int, int]:
                 # The name in parentheses may hold anything; the fields after the last one are plain.
                 parents[int(name)] = int(stream.read().rpartition(b")")[2].split()[1])
     return parents
+
+
+def _is_at_work(pid: int) -> bool:
+    """Whether a process runs, waits for a processor, or waits for a disk (Linux)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0] in (b"R", b"D")
+    except OSError:
+        return False
 
 
 def _tree_of(pid: int) -> list[int]:
@@ -490,12 +548,12 @@ def _command_line(pid: int) -> str:
 # ------------------------------------------------------------------ messages
 
 
-def _receive_descriptors(connection: socket.socket, most: int) -> list[int]:
-    """The descriptors that come with the next byte; none at the end of the stream."""
-    data, descriptors, _, _ = socket.recv_fds(connection, 1, most)
+def _receive_order(control: socket.socket) -> tuple[int, list[int]]:
+    """The next order to the nursery and its descriptor; without one at the end of the stream."""
+    data, descriptors, _, _ = socket.recv_fds(control, 4, 1)
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    return descriptors if data else []
+    return int.from_bytes(data, "big"), descriptors if data else []
 
 
 def _receive(connection: socket.socket) -> tuple[Any, list[int]]:

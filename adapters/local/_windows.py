@@ -81,6 +81,10 @@ class Process:
         code = self._popen.poll()
         return None if code is None else Exit(code)
 
+    async def is_busy(self) -> bool:
+        """Whether the program left something that is at work; not known here."""
+        return False
+
     async def kill(self) -> None:
         """Kill the whole tree; returns when nothing of it is left."""
         await _end(self._job)
@@ -128,6 +132,8 @@ class Processes:
     def __init__(self, *, portable: bool = False) -> None:
         del portable
         self._background: list[_Job] = []
+        self.may_survive: Sequence[str] = ()
+        """No process of a job can leave it."""
 
     async def start(self, command: Command, program: str, env: dict[str, str]) -> Process:
         """Start a program, stdout and stderr on one pipe.

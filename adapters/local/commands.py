@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -30,6 +30,9 @@ __all__ = ["LocalCommands"]
 _IDLE_SECONDS: Final = 0.1
 _IDLE_STEPS: Final = 5
 """How long a pipe must be silent after the program's end until its output counts as complete."""
+
+_BUSY_STEPS: Final = 50
+"""How many steps a program that computes in silence is waited for."""
 
 _REST_SECONDS: Final = 2.0
 
@@ -55,8 +58,10 @@ class LocalCommands(CommandPort):
         self._processes = Processes(portable=portable)
         self._runs: set[_Run] = set()
         self._closed = False
-        self.refused = False
-        """Whether the sink raised; it gets nothing more then."""
+
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return self._processes.may_survive
 
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         if self._closed:
@@ -129,6 +134,8 @@ class _Pump:
             await self._move()
             if ended is None:
                 ended = self._process.poll()
+                if ended == Exit(None):
+                    await self._process.kill()  # nobody answers for the tree any more
                 if ended is not None and on_exit is not None:
                     on_exit(ended)
             if ended is None:
@@ -166,12 +173,17 @@ class _Pump:
     async def _is_idle(self) -> bool:
         """Wait for more output for a while; tell that none came.
 
-        In several steps: a machine that stalls once must not make a lively pipe look idle.
+        In several steps, and only those count in which what was left behind had nothing to do: on a busy machine it
+        may wait for a processor longer than a pipe has to be silent.
         """
-        for _ in range(_IDLE_STEPS):
+        silent = 0
+        for _ in range(_BUSY_STEPS):
+            silent += not await self._process.is_busy()
             with anyio.move_on_after(_IDLE_SECONDS / _IDLE_STEPS):
                 await self._process.wait_progress()
                 return False
+            if silent == _IDLE_STEPS:
+                break
         return True
 
 

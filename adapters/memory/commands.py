@@ -126,6 +126,10 @@ class ScriptedCommands(CommandPort):
 
     # ---------------------------------------------------------------- the port
 
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return ()
+
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         await anyio.lowlevel.checkpoint()
         program = command.argv[0] if command.argv else ""

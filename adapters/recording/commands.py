@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import anyio
 
 from handrail.adapters.recording.recorder import Recorder
@@ -22,6 +24,10 @@ class RecordingCommands(CommandPort):
     def __init__(self, commands: CommandPort, recorder: Recorder) -> None:
         self._commands = commands
         self._recorder = recorder
+
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return self._commands.may_survive
 
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         encoder = self._recorder.encoder

@@ -3,7 +3,8 @@
 =============  ========================================================================================
 kind           meaning and own keys (each entry also has ``seq time at kind prev hash``)
 =============  ========================================================================================
-log            a recorder begins: ``format version recorder cwd home session contents redacted torn``
+log            a recorder begins: ``format version recorder cwd home session contents redacted torn
+               may_survive``
 call           a tool call starts: ``call tool arguments``
 start          a port call that changes something, or streams, is about to run: ``op port method arguments``
 chunk          bytes of its stream as they passed: ``op content``

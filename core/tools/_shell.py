@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 import anyio.abc
@@ -20,7 +20,7 @@ from handrail.core.arguments import parameter
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.output import OutputAccumulator, SecretMask, Snapshot
 from handrail.core.results import TextContent, ToolResult, text_result
-from handrail.core.tool import ToolContext
+from handrail.core.tool import Tool, ToolContext
 from handrail.core.tools._capture import Capture
 from handrail.core.tools._output_file import OutputFile
 from handrail.core.truncation import MAX_BYTES, Truncation, format_size
@@ -28,10 +28,15 @@ from handrail.ports.commands import BackgroundProcess, Command, Exit, Inheritanc
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
 
-__all__ = ["Shell", "ShellArguments", "ShellDetails", "ShellOptions", "SpawnRequest", "run_shell"]
+__all__ = ["Shell", "ShellArguments", "ShellDetails", "ShellOptions", "SpawnRequest", "shell_tool"]
 
 _MAX_TIMEOUT_SECONDS: Final = 2_147_483.647
 _UPDATE_SECONDS: Final = 0.1
+
+_ABOUT_OUTPUT: Final = (
+    " Long output is cut to its last 2000 lines or 50KB and saved whole in a file that the result names. "
+    "No timeout unless one is given."
+)
 
 
 @frozen
@@ -50,11 +55,14 @@ class ShellDetails:
         truncation: What was cut from the text; absent when nothing was.
         full_output_path: The file with the complete raw output, where the text does not show all of it.
         background: Processes that a command which ended normally left running.
+        may_survive: Shapes of process that a timeout, a cancel and the closing of the environment cannot be
+            guaranteed to end on this host; absent where there are none.
     """
 
     truncation: Truncation | None = None
     full_output_path: str | None = None
     background: Sequence[BackgroundProcess] | None = None
+    may_survive: Sequence[str] | None = None
 
 
 @frozen
@@ -109,6 +117,7 @@ class Shell:
 
     Attributes:
         name: The tool's name.
+        description: What it does, for the model; what is said of its output is the same for all.
         programs: Where to find it, best first.
         missing: What the model reads when there is none.
         argv: Arguments after the program for a command text.
@@ -120,6 +129,7 @@ class Shell:
     """
 
     name: str
+    description: str
     programs: Sequence[str]
     missing: str
     argv: Callable[[str], Sequence[str]]
@@ -130,12 +140,34 @@ class Shell:
     utf16: bool
 
 
-async def run_shell(shell: Shell, arguments: ShellArguments, context: ToolContext, options: ShellOptions) -> ToolResult:
-    """Run a command in a shell and return its result.
+A = TypeVar("A", bound=ShellArguments)
 
-    Raises:
-        ToolError: The command could not be started, or its arguments are wrong.
+
+def shell_tool(shell: Shell, parameters: type[A], options: ShellOptions) -> Tool[A]:
+    """Return the tool for a shell.
+
+    Args:
+        shell: The shell.
+        parameters: The class of its arguments.
+        options: What the host decides.
     """
+
+    async def execute(arguments: A, context: ToolContext) -> ToolResult:
+        return await _run_shell(shell, arguments, context, options)
+
+    return Tool(
+        name=shell.name,
+        label=shell.name,
+        description=shell.description + _ABOUT_OUTPUT,
+        parameters=parameters,
+        execute=execute,
+        details=ShellDetails,
+    )
+
+
+async def _run_shell(
+    shell: Shell, arguments: ShellArguments, context: ToolContext, options: ShellOptions
+) -> ToolResult:
     seconds = _checked_timeout(arguments.timeout, options.default_timeout)
     request = _prepare(arguments.command, context.env, options)
     secrets = {name: value for name, value in options.secrets.items() if _asks_for(request.command, name)}
@@ -228,6 +260,12 @@ def _start_error(error: PortError, *, command: SpawnRequest, program: str) -> To
         return ToolError(
             "missing_shell",
             f"The shell {program} cannot be executed. Repair it, or let the host name another one (shell_path).",
+        )
+    if error.code == "not_supported":
+        return ToolError(
+            "spawn_failed",
+            "The command was not started: the host set resource limits for commands (option limits), and this "
+            f"environment has none: {error.detail}. No command will run until the host takes them out.",
         )
     return tool_error(error)
 
@@ -387,6 +425,7 @@ class _ShellRun:
             truncation=cut if cut.truncated else None,
             full_output_path=self._file.path,
             background=[evolve(each, command_line=self._mask.text(each.command_line)) for each in left] or None,
+            may_survive=list(self._context.env.commands.may_survive) or None,
         )
         notice = _notice(snapshot, self._file)
         text = f"{cut.content}\n\n{notice}" if notice else cut.content

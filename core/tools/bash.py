@@ -6,16 +6,8 @@ from typing import Final
 
 from attrs import frozen
 
-from handrail.core.results import ToolResult
-from handrail.core.tool import Tool, ToolContext
-from handrail.core.tools._shell import (
-    Shell,
-    ShellArguments,
-    ShellDetails,
-    ShellOptions,
-    SpawnRequest,
-    run_shell,
-)
+from handrail.core.tool import Tool
+from handrail.core.tools._shell import Shell, ShellArguments, ShellDetails, ShellOptions, SpawnRequest, shell_tool
 
 __all__ = ["BashArguments", "BashDetails", "BashOptions", "SpawnRequest", "bash_tool"]
 
@@ -37,6 +29,7 @@ class BashOptions(ShellOptions):
 
 _BASH: Final = Shell(
     name="bash",
+    description="Run a bash command in the working directory and return stdout and stderr together.",
     programs=("/bin/bash", "bash"),
     missing="No bash was found. Install it, or let the host name a shell with the option shell_path.",
     argv=lambda text: ("-c", text),
@@ -54,22 +47,7 @@ def bash_tool(options: BashOptions = BashOptions()) -> Tool[BashArguments]:
     Args:
         options: What the host decides.
     """
-
-    async def execute(arguments: BashArguments, context: ToolContext) -> ToolResult:
-        return await run_shell(_BASH, arguments, context, options)
-
-    return Tool(
-        name="bash",
-        label="bash",
-        description=(
-            "Run a bash command in the working directory and return stdout and stderr together. Long output is cut "
-            "to its last 2000 lines or 50KB and saved whole in a file that the result names. "
-            "No timeout unless one is given."
-        ),
-        parameters=BashArguments,
-        execute=execute,
-        details=BashDetails,
-    )
+    return shell_tool(_BASH, BashArguments, options)
 
 
 def _quoted(path: str) -> str:

@@ -7,9 +7,8 @@ from typing import Final
 
 from attrs import frozen
 
-from handrail.core.results import ToolResult
-from handrail.core.tool import Tool, ToolContext
-from handrail.core.tools._shell import Shell, ShellArguments, ShellDetails, ShellOptions, run_shell
+from handrail.core.tool import Tool
+from handrail.core.tools._shell import Shell, ShellArguments, ShellDetails, ShellOptions, shell_tool
 
 __all__ = ["PowershellArguments", "PowershellDetails", "PowershellOptions", "powershell_tool"]
 
@@ -45,6 +44,7 @@ class PowershellOptions(ShellOptions):
 
 _POWERSHELL: Final = Shell(
     name="powershell",
+    description="Run a PowerShell command in the working directory and return its output and errors together.",
     programs=("pwsh", "powershell"),
     missing=(
         "No PowerShell was found. Install PowerShell 7 (https://aka.ms/install-powershell) so that pwsh is on PATH, "
@@ -72,19 +72,4 @@ def powershell_tool(options: PowershellOptions = PowershellOptions()) -> Tool[Po
     Args:
         options: What the host decides.
     """
-
-    async def execute(arguments: PowershellArguments, context: ToolContext) -> ToolResult:
-        return await run_shell(_POWERSHELL, arguments, context, options)
-
-    return Tool(
-        name="powershell",
-        label="powershell",
-        description=(
-            "Run a PowerShell command in the working directory and return its output and errors together. Long output "
-            "is cut to its last 2000 lines or 50KB and saved whole in a file that the result names. "
-            "No timeout unless one is given."
-        ),
-        parameters=PowershellArguments,
-        execute=execute,
-        details=PowershellDetails,
-    )
+    return shell_tool(_POWERSHELL, PowershellArguments, options)

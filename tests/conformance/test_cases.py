@@ -16,10 +16,6 @@ from conformance.unprivileged import can_drop_rights, run_unprivileged
 
 _FILE: Final = SHARED / "cases" / "cases.jsonl"
 
-ATTEMPTS: Final = 3
-"""Cases with commands wait in real time. Where the machine stands still for longer than the tenth of a second of
-silence after which a command is over, they are judged by another run."""
-
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(not _FILE.is_file(), reason="there is no ../shared/cases beside the repository"),
@@ -47,14 +43,10 @@ def _id(case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("case", [case for case in _cases() if not _needs_no_root(case)], ids=_id)
 async def test_case(case: dict[str, Any]) -> None:
-    problems: list[str] = []
-    for _ in range(ATTEMPTS if case["kind"] == "bash" else 1):
-        try:
-            problems = await _runner().run_case(factory, case)
-        except _runner().Skip as reason:
-            pytest.skip(str(reason))
-        if not problems:
-            break
+    try:
+        problems = await _runner().run_case(factory, case)
+    except _runner().Skip as reason:
+        pytest.skip(str(reason))
     assert problems == [], case["why"]
 
 

@@ -330,6 +330,10 @@ class CommandContract:
             await host.env.aclose()
         assert codes == ["closed"]
 
+    async def test_what_a_kill_may_not_reach_is_named(self, host: Host) -> None:
+        assert (list(host.env.commands.may_survive) == []) == host.capabilities.kills_everything
+        assert "" not in host.env.commands.may_survive
+
     # ---------------------------------------------------------------- what cannot run
 
     async def test_the_working_directory_must_exist(self, host: Host) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["children_of", "new_marker", "processes_with", "until", "zombies_below"]
+__all__ = ["children_of", "new_marker", "parent_of", "processes_with", "until", "zombies_below"]
 
 _numbers = itertools.count(1)
 
@@ -43,6 +43,11 @@ def zombies_below(pid: int) -> list[int]:
 def children_of(pid: int) -> list[int]:
     """Direct children of a process."""
     return [child for child, _, parent in _table() if parent == pid]
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process."""
+    return next(parent for child, _, parent in _table() if child == pid)
 
 
 def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:

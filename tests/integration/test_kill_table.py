@@ -18,9 +18,9 @@ import anyio
 import pytest
 
 from handrail.adapters.local.commands import LocalCommands
-from handrail.ports.commands import Command
+from handrail.ports.commands import Command, Exit
 from handrail.ports.errors import PortError
-from integration.processes import children_of, new_marker, processes_with, until, zombies_below
+from integration.processes import children_of, new_marker, parent_of, processes_with, until, zombies_below
 
 pytestmark = [
     pytest.mark.anyio,
@@ -52,6 +52,12 @@ ROWS = {
     "a stopped child": "{s} & kill -STOP $!; echo ready; kill -STOP $$",
     "two hundred processes": "for i in $(seq 200); do {s} & done; echo ready; wait",
     "closed pipes": "echo ready; exec <&- >&- 2>&-; {s} & wait",
+    "a stopped keeper": "setsid {s} & {s} & kill -STOP $PPID; echo ready; wait",
+    "a stopped supervisor": "setsid {s} & {s} & kill -STOP $(supervisor); echo ready; wait",
+    "both stopped again and again": (
+        "k=$PPID n=$(supervisor); setsid {s} & (while kill -STOP $k $n; do :; done; : {m}) & echo ready; {s}"
+    ),
+    "a killed supervisor": "setsid {s} & {s} & kill -KILL $(supervisor); echo ready; wait",
     "a shell in the background": "bash -c '{s} & {s} & disown -a; echo ready; exec {s}' & disown; wait; sleep {m}",
 }
 
@@ -70,8 +76,15 @@ class Ready:
 
 
 def row(shape: str, marker: str) -> Command:
-    text = ROWS[shape].format(s=f"sleep {marker}", m=marker)
-    return Command(["/bin/bash", "-c", text], "/tmp")
+    return turned(ROWS[shape], marker)
+
+
+def turned(text: str, marker: str) -> Command:
+    """A command that may know its keeper, which is its parent, and its supervisor, which is the keeper's."""
+    text = text.format(s=f"sleep {marker}", m=marker)
+    # Another command may have killed the supervisor: then the keeper's parent is somebody who must not be hit.
+    find = "p=$(cut -d' ' -f4 /proc/$PPID/stat) && grep -q _supervisor /proc/$p/cmdline && echo $p"
+    return Command(["/bin/bash", "-c", f"supervisor() {{ {find}; }} 2> /dev/null\n{text}"], "/tmp")
 
 
 async def cancel(commands: LocalCommands, command: Command) -> None:
@@ -207,7 +220,7 @@ async def test_after_closing_nothing_of_ours_runs() -> None:
 HOST = """
 import asyncio, os, signal, sys
 from handrail.adapters.local.commands import LocalCommands
-from handrail.ports.commands import Command
+from handrail.ports.commands import Command, Exit
 
 async def main():
     commands = LocalCommands()
@@ -269,15 +282,70 @@ def test_a_copy_of_the_host_keeps_nothing_alive(tmp_path: Path) -> None:
             os.kill(int(line.split()[0]), signal.SIGKILL)
 
 
-async def test_a_command_that_kills_its_keeper_does_not_get_away() -> None:
+# What a command does to the processes that answer for it, ending with its own wait for ever.
+KILLERS = {
+    "the keeper": "setsid {s} & (env -i setsid {s} &) ; kill -KILL $PPID; {s}",
+    "the keeper, in two steps": "setsid {s} & kill -STOP $PPID; kill -KILL $PPID; {s}",
+    "the keeper, after the shell's end": "(while kill -0 $$; do :; done; kill -KILL $PPID; exec {s}) 2> /dev/null &",
+    "the keeper, its supervisor stopped": "setsid {s} & kill -STOP $(supervisor); kill -KILL $PPID; {s}",
+    "both": "setsid {s} & (setsid sh -c '{s} & {s}' &); kill -KILL $PPID $(supervisor); {s}",
+    "both, its environment empty": "kill -KILL $PPID $(supervisor); {s} & exec env -i sh -c '{s} & {s}'",
+    "both, and it goes on printing": "kill -KILL $(supervisor) $PPID; (while echo tick; do :; done; : {m}) & {s}",
+    "both, one after the other": "n=$(supervisor); kill -KILL $PPID; kill -KILL $n; (setsid {s} &) ; {s}",
+}
+
+
+@pytest.mark.parametrize("portable", [False, True], ids=["adopting", "portable"])
+@pytest.mark.parametrize("shape", KILLERS)
+async def test_a_command_that_kills_its_keepers_does_not_get_away(shape: str, portable: bool) -> None:
+    if portable and "env -i setsid" in KILLERS[shape]:
+        pytest.skip("without adoption, a daemon with an empty environment may survive")
+    before = children_of(os.getpid())
+    commands = LocalCommands(portable=portable)
+    for _ in range(max(ROUNDS // 2, 1)):
+        marker = new_marker()
+        ended = await commands.run(turned(KILLERS[shape], marker), Ready())
+        assert ended in ([Exit(0), Exit(None)] if "shell's end" in shape else [Exit(None)])
+        assert processes_with(marker) == []
+        assert (await commands.run(Command(["/bin/true"], "/"), Ready())).code == 0
+    await commands.aclose()
+    assert children_of(os.getpid()) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+async def test_a_command_that_disturbs_its_keepers_ends_as_it_would(number: int) -> None:
     commands = LocalCommands()
-    marker = new_marker()
-    text = f"setsid sleep {marker} & sleep {marker} & kill -KILL $PPID; sleep {marker}"
-    ended = await commands.run(Command(["/bin/bash", "-c", text], "/tmp"), Ready())
-    assert (ended.code, ended.signal) == (None, None)
-    assert await anyio.to_thread.run_sync(lambda: until(lambda: processes_with(marker) == []))
+    ended = await commands.run(turned(f"kill -{int(number)} $PPID $(supervisor); exit 3", new_marker()), Ready())
+    assert ended.code == 3
     assert (await commands.run(Command(["/bin/true"], "/"), Ready())).code == 0
     await commands.aclose()
+
+
+async def test_background_processes_die_although_both_keepers_were_killed() -> None:
+    commands = LocalCommands()
+    marker, other = new_marker(), new_marker()
+    ended = await commands.run(turned("{s} & true", marker), Ready())
+    (left,) = ended.background
+    keeper = parent_of(left.pid)
+    supervisor = parent_of(keeper)
+    os.kill(supervisor, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+    assert await anyio.to_thread.run_sync(lambda: until(lambda: parent_of(left.pid) not in (keeper, supervisor)))
+    assert (await commands.run(turned("{s} & true", other), Ready())).code == 0  # notices, and starts anew
+    assert processes_with(marker) == []
+    assert processes_with(other)
+    await commands.aclose()
+    assert processes_with(other) == []
+
+
+async def test_a_supervisor_that_stands_still_does_not_hold_up_the_closing() -> None:
+    before = children_of(os.getpid())
+    commands = LocalCommands()
+    marker = new_marker()
+    await commands.run(turned("{s} & kill -STOP $(supervisor)", marker), Ready())
+    await commands.aclose()
+    assert processes_with(marker) == []
+    assert children_of(os.getpid()) == before
 
 
 async def test_an_environment_closes_although_its_supervisor_was_killed() -> None:

@@ -12,9 +12,16 @@ from typing import Final
 
 import anyio
 import pytest
+from attrs import evolve
 
+from handrail.adapters.confined import confine
+from handrail.adapters.journal import journal
 from handrail.adapters.local._variables import command_environment, inherited
 from handrail.adapters.local.commands import LocalCommands
+from handrail.adapters.local.environment import local_environment
+from handrail.adapters.recording import MemoryLog, record, replay
+from handrail.core.toolbox import Toolbox
+from handrail.core.tools.bash import bash_tool
 from handrail.ports.commands import Command, Exit, Inheritance, OutputSink, ResourceLimits
 from handrail.ports.errors import PortError
 from integration.processes import children_of, new_marker, processes_with, until
@@ -201,6 +208,18 @@ async def test_output_after_the_end_of_the_shell_is_not_lost(commands: LocalComm
     assert (ended.code, ended.background) == (7, ())
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what a process waits for is read from /proc")
+async def test_output_after_a_silence_of_computing_is_not_lost(commands: LocalCommands) -> None:
+    output = Collected()
+    ended = await shell(commands, "(for i in {1..150000}; do :; done; echo late) & echo now; exit 7", output)
+    assert (ended.code, output.data) == (7, b"now\nlate\n")
+
+
+async def test_a_silent_process_that_computes_for_ever_does_not_hold_the_call(commands: LocalCommands) -> None:
+    ended = await shell(commands, f"(while :; do :; done; : {new_marker()}) & echo now")
+    assert (ended.code, len(ended.background)) == (0, 1)
+
+
 async def test_the_listener_hears_of_the_end_while_output_goes_on(commands: LocalCommands, tmp_path: Path) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
@@ -370,6 +389,21 @@ class TestPortable:
             group.cancel_scope.cancel()
         # Orphans are collected by the system and not by us, so they may still be listed for a moment.
         assert await anyio.to_thread.run_sync(lambda: until(lambda: processes_with(marker) == []))
+
+    async def test_what_may_survive_passes_through_every_wrapper(self, commands: LocalCommands, tmp_path: Path) -> None:
+        named = ["a double fork with an empty environment"]
+        async with local_environment(tmp_path) as env:
+            weak = evolve(env, commands=commands)
+            assert list(journal(confine(weak)).commands.may_survive) == named
+            log = MemoryLog()
+            async with record(weak, log) as recorded:
+                assert list(recorded.commands.may_survive) == named
+        assert list(replay(log).commands.may_survive) == named
+
+    async def test_what_may_survive_is_in_the_details(self, commands: LocalCommands, tmp_path: Path) -> None:
+        async with local_environment(tmp_path) as env:
+            result = await Toolbox(evolve(env, commands=commands), [bash_tool()]).call("bash", {"command": "true"})
+        assert result.to_dict()["details"] == {"maySurvive": ["a double fork with an empty environment"]}
 
     async def test_a_background_process_is_listed_and_lives_until_the_end(self, commands: LocalCommands) -> None:
         marker = new_marker()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -42,11 +43,23 @@ class WithLimits(CommandPort):
     def __init__(self, commands: CommandPort) -> None:
         self._commands = commands
 
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return self._commands.may_survive
+
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         return await self._commands.run(evolve(command, limits=ResourceLimits()), on_output, on_exit)
 
     async def find_program(self, name: str) -> str | None:
         return await self._commands.find_program(name)
+
+
+class WithoutPromise(WithLimits):
+    """Commands in memory that say what may outlive them."""
+
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return ("a daemon",)
 
 
 def evolve_environment(env: MemoryEnvironment) -> Environment:
@@ -480,3 +493,22 @@ async def test_a_very_long_command_runs_and_leaves_nothing() -> None:
         result = await call(env, f"echo start; : {'x' * 200_000}; echo end")
         assert result.text == "start\nend\n"
         assert set(env.files.tree()) == before
+
+
+class TestMaySurvive:
+    @pytest.mark.parametrize(("command", "more"), [("true", {}), ("exit 3", {}), ("sleep 9", {"timeout": 1})])
+    async def test_details_name_what_may_outlive_a_kill(self, command: str, more: dict[str, Any]) -> None:
+        async with memory_environment() as env:
+            weak = evolve(evolve_environment(env), commands=WithoutPromise(env.commands))
+            result = await Toolbox(weak, [bash_tool()]).call("bash", {"command": command, **more})
+            assert result.to_dict()["details"] == {"maySurvive": ["a daemon"]}
+
+    async def test_nothing_is_said_where_nothing_may(self) -> None:
+        async with memory_environment() as env:
+            assert (await call(env, "true")).details is None
+
+
+async def test_limits_that_the_environment_has_not_are_told() -> None:
+    async with memory_environment() as env:
+        result = await call(env, "echo x", BashOptions(limits=ResourceLimits(open_files=20)))
+        assert (result.error_code, "option limits" in result.text) == ("spawn_failed", True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from handrail.adapters.recording.replaying.files import PieceReader
 from handrail.adapters.recording.replaying.player import Player
 from handrail.adapters.recording.values import decode_exit, decode_value
@@ -19,6 +21,10 @@ class ReplayedCommands(CommandPort):
 
     def __init__(self, player: Player) -> None:
         self._player = player
+
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return tuple(self._player.script.header.get("may_survive", ()))
 
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         answer = self._player.ask("commands", "run", self._player.encoder.command(command))
