@@ -1,14 +1,15 @@
 """A search through files: from the walk, through ripgrep where that pays, to the lines that are shown.
 
-Small searches are done here: the first files of a walk are read and scanned at once. What is left of a large tree goes
-to ripgrep in parts while the walk goes on; the files it names are then read and scanned in the walk's order, so the
-answer is the same. A search ends as soon as the limit is passed.
+Small searches are done here: the first files of a walk are read and scanned at once. What is left of a tree with many
+files, or large ones, goes to ripgrep in parts while the walk goes on; the files it names are then read and scanned in
+the walk's order, so the answer is the same. A search ends as soon as the limit is passed.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import AsyncIterator, Iterator, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final, Literal
 
@@ -18,22 +19,28 @@ from attrs import define, field, frozen
 
 from handrail.core.regexes import Node
 from handrail.core.ripgrep import MAX_ARGUMENT_BYTES, Ripgrep, targets_of
-from handrail.core.searching import FileScan, LineMatcher, ShownLine, searchable
+from handrail.core.searching import FileScan, LineMatcher, ShownLine, is_plain, lines_of_binary, searchable
 from handrail.core.spelling import to_ripgrep
 from handrail.core.text import Binary, decode
 from handrail.core.walking import Listed, Round, TreeWalk
-from handrail.ports.environment import Environment
+from handrail.ports.environment import Environment, run_inline
 from handrail.ports.errors import PortError
-from handrail.ports.files import FileContent
+from handrail.ports.files import FileStart
 
-__all__ = ["Engine", "FileHits", "Grep"]
+__all__ = ["Engine", "FileHits", "FindRipgrep", "Grep"]
 
 Engine = Literal["auto", "ripgrep", "scan"]
+
+FindRipgrep = Callable[[], Awaitable[str | None]]
+"""Returns the path of ripgrep, where there is one; asked only when it would really be used."""
 
 _SCANNED_FIRST: Final = 128
 """How many files are scanned here before ripgrep is asked. Below, starting a process costs more than it saves."""
 
-_FILES_AT_ONCE: Final = 64
+_SCANNED_FIRST_BYTES: Final = 4 * 1024 * 1024
+"""How many bytes of files are scanned here before ripgrep is asked, for the same reason."""
+
+_FILES_AT_ONCE: Final = 128
 _SMALL_FILE_BYTES: Final = 64 * 1024
 """Files up to this size are read many at a time."""
 
@@ -47,10 +54,8 @@ _BLOCK_BYTES: Final = 1024 * 1024
 _INLINE_BYTES: Final = 128 * 1024
 """Blocks up to this size are searched on the event loop, larger ones beside it."""
 
-_FIRST_JOB_FILES: Final = 4000
-"""How many files ripgrep starts with, while the walk goes on; each job is four times as large as the last."""
-
-_MOST_JOB_FILES: Final = 100_000
+_JOB_FILES: Final = 8000
+"""How many files ripgrep is given at a time, while the walk goes on."""
 
 
 @frozen
@@ -69,14 +74,17 @@ class _Job:
 
     listed: list[Listed] = field(factory=list[Listed])
     """Directories to search."""
+    to_search: int = 0
+    """How many files ripgrep has to read: those in the directories."""
     files: list[str] = field(factory=list[str])
     """Files that the walk has come to, in order; all are in directories of this or an earlier job."""
     done: anyio.Event = field(factory=anyio.Event)
 
-    @property
-    def to_search(self) -> int:
-        """How many files ripgrep has to read."""
-        return sum(len(directory.files) for directory in self.listed)
+    def add(self, step: Round) -> None:
+        """Add what a part of the walk brought."""
+        self.listed += step.listed
+        self.to_search += sum(len(directory.files) for directory in step.listed)
+        self.files += step.paths
 
 
 @define(eq=False)
@@ -102,10 +110,12 @@ class Grep:
     matches: int = 0
     unreadable: list[tuple[str, PortError]] = field(factory=list[tuple[str, PortError]])
     _matcher: LineMatcher = field(init=False)
+    _searched_bytes: int = 0
+    """Sizes of the files that were searched here."""
     _candidates: set[str] = field(factory=set[str])
     """Files that ripgrep has named, or could not judge."""
-    _runs: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(2))
-    """Turns of ripgrep, which is parallel in itself: one to work, one to start meanwhile."""
+    _runs: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(3))
+    """Turns of ripgrep, which is parallel in itself: one to work, others to start and to end meanwhile."""
     _failure: PortError | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -118,58 +128,93 @@ class Grep:
 
     # ---------------------------------------------------------------- files
 
-    async def files(self, paths: Sequence[str]) -> None:
-        """Search some files in order."""
+    async def files(self, paths: Sequence[str], *, most_bytes: float = math.inf) -> int:
+        """Search some files in order; return how many were done.
+
+        Args:
+            paths: The files.
+            most_bytes: It ends before the file with which this search would have read more than that.
+        """
         for start in range(0, len(paths), _FILES_AT_ONCE):
             part = paths[start : start + _FILES_AT_ONCE]
-            contents = await self.env.files.read_many(part, max_bytes=_SMALL_FILE_BYTES)
-            for path, content in zip(part, contents, strict=True):
-                if isinstance(content, FileContent):
+            contents = await self.env.files.read_starts(part, max_bytes=_SMALL_FILE_BYTES)
+            if await self._are_without_match(contents, most_bytes):
+                continue
+            for number, (path, content) in enumerate(zip(part, contents, strict=True), start):
+                if isinstance(content, FileStart):
+                    if self._searched_bytes + content.size > most_bytes:
+                        return number
+                    self._searched_bytes += content.size
                     await self._content(path, content)
                 else:
                     self.unreadable.append((path, content))
                 if self.is_complete:
-                    return
+                    return number + 1
+        return len(paths)
 
-    async def _content(self, path: str, content: FileContent) -> None:
-        scan = FileScan(self._matcher, self.limit - self.matches, self.context)
+    async def _are_without_match(self, contents: Sequence[FileStart | PortError], most_bytes: float) -> bool:
+        """Whether files are small, plain text without a match: one search through all of them tells it soonest."""
+        texts = [content.data for content in contents if isinstance(content, FileStart) and content.complete]
+        size = sum(map(len, texts))
+        if len(texts) < len(contents) or self._searched_bytes + size > most_bytes:
+            return False
+        text = b"\n".join(texts)
+        run = self.env.offload if size > _INLINE_BYTES else run_inline
+        if not await run(lambda: is_plain(text) and not self._matcher.matches_in(text)):
+            return False
+        self._searched_bytes += size
+        return True
+
+    async def _content(self, path: str, content: FileStart) -> None:
         try:
             if content.complete:
-                is_binary = await self._whole(content.data, scan)
-            elif content.stat.size <= _WHOLE_FILE_BYTES:
-                is_binary = await self._whole((await self.env.files.read(path)).data, scan)
+                await self._whole(path, content.data)
+            elif content.size <= _WHOLE_FILE_BYTES:
+                await self._whole(path, (await self.env.files.read(path)).data)
             else:
-                is_binary = await self._large(path, content.data, scan)
+                await self._large(path, content.data)
         except PortError as error:
             self.unreadable.append((path, error))
-            return
-        self._keep(path, scan, is_binary=is_binary)
 
-    async def _whole(self, data: bytes, scan: FileScan) -> bool:
-        """Search the content of a file; returns whether it is binary."""
+    async def _whole(self, path: str, data: bytes) -> None:
+        """Search the content of a file."""
         text = searchable(data)
+        scan = self._scan(is_binary=text.is_binary)
         for block in _blocks_of(text.data):
             await self._block(block, scan)
             if scan.is_complete:
                 break
-        return text.is_binary
+        self._keep(path, scan, is_binary=text.is_binary)
 
-    async def _large(self, path: str, beginning: bytes, scan: FileScan) -> bool:
-        """Search a file block by block; returns whether it is binary."""
+    async def _large(self, path: str, beginning: bytes) -> None:
+        """Search a file block by block."""
         mark, decoder = _decoder_for(beginning)
         is_binary = decoder is None
-        left = b""
+        scan = self._scan(is_binary=is_binary)
+        left = bytearray()
         async with aclosing(self.env.files.read_chunks(path, start=mark)) as chunks:
             async for chunk in chunks:
-                is_binary = is_binary or (mark != len(codecs.BOM_UTF16) and b"\0" in chunk)
-                text = left + (chunk if decoder is None else decoder.decode(chunk).encode("utf-8", "replace"))
-                end = text.rfind(b"\n") + 1 or (len(text) if len(text) > _LONGEST_LINE_BYTES else 0)
-                await self._block(text[:end], scan)
-                left = text[end:]
+                text = chunk if decoder is None else decoder.decode(chunk).encode("utf-8", "replace")
+                is_binary = is_binary or b"\0" in text
+                text = lines_of_binary(text) if is_binary else text
+                end = text.rfind(b"\n") + 1 or (len(text) if len(left) > _LONGEST_LINE_BYTES else 0)
+                if end:
+                    await self._block(bytes(left) + text[:end], scan)
+                    left.clear()
+                left += text[end:]
                 if scan.is_complete or (is_binary and scan.matches):
-                    return is_binary
-        await self._block(left, scan)
-        return is_binary
+                    break
+            else:
+                await self._block(bytes(left), scan)
+        self._keep(path, scan, is_binary=is_binary)
+
+    def _scan(self, *, is_binary: bool) -> FileScan:
+        """What collects the matches of a file; of a binary one, whether there is any."""
+        return (
+            FileScan(self._matcher, 0, 0)
+            if is_binary
+            else FileScan(self._matcher, self.limit - self.matches, self.context)
+        )
 
     async def _block(self, block: bytes, scan: FileScan) -> None:
         if len(block) > _INLINE_BYTES:
@@ -188,35 +233,50 @@ class Grep:
 
     # ---------------------------------------------------------------- trees
 
-    async def tree(self, walk: TreeWalk, engine: Engine, ripgrep: str | None) -> None:
+    async def tree(self, walk: TreeWalk, find_ripgrep: FindRipgrep, *, scan_first: bool = True) -> None:
         """Search what a walk comes to.
 
         Args:
-            walk: The walk, not begun.
-            engine: Which way to go; ``auto`` scans the first files and leaves the rest to ripgrep.
-            ripgrep: Path of the program, where there is one.
+            walk: The walk, not begun; of files only.
+            find_ripgrep: Where ripgrep is. Without it, all files are scanned.
+            scan_first: Whether to scan the first files before ripgrep is asked.
 
         Raises:
             PortError: The start of the walk cannot be listed.
         """
-        left_to_scan = 0 if engine == "ripgrep" else _SCANNED_FIRST
-        sieve = None if engine == "scan" or ripgrep is None else Ripgrep(ripgrep, to_ripgrep(self.node), walk.root)
+        most_files = _SCANNED_FIRST if scan_first else 0
         listed: list[Listed] = []
         scanned: set[str] = set()
         async with aclosing(walk.rounds()) as rounds:
             async for step in rounds:
-                files = _regular(step)
                 listed += step.listed
-                here = files if sieve is None else files[:left_to_scan]
-                await self.files(here)
+                first = step.paths[: most_files - len(scanned)]
+                done = await self.files(first, most_bytes=_SCANNED_FIRST_BYTES)
+                scanned.update(first[:done])
                 if self.is_complete:
                     return
-                if sieve is not None:
-                    left_to_scan -= len(here)
-                    scanned.update(here)
-                    if left_to_scan <= 0:
-                        await self._sieved(rounds, _without(listed, scanned), files[len(here) :], sieve)
-                        return
+                if done < len(first) or len(scanned) >= most_files:
+                    ripgrep, rest = await find_ripgrep(), step.paths[done:]
+                    if ripgrep is None:
+                        await self._scanned(rounds, rest)
+                    else:
+                        sieve = Ripgrep(ripgrep, to_ripgrep(self.node), walk.root)
+                        await self._sieved(rounds, _without(listed, scanned), rest, sieve)
+                    return
+
+    async def _scanned(self, rounds: AsyncIterator[Round], files: Sequence[str]) -> None:
+        """Search the rest of a walk without ripgrep.
+
+        Args:
+            rounds: The rest of the walk.
+            files: Files that the walk has come to already.
+        """
+        await self.files(files)
+        if not self.is_complete:
+            async for step in rounds:
+                await self.files(step.paths)
+                if self.is_complete:
+                    return
 
     async def _sieved(
         self, rounds: AsyncIterator[Round], listed: Sequence[Listed], files: Sequence[str], sieve: Ripgrep
@@ -231,7 +291,7 @@ class Grep:
         """
         send, receive = anyio.create_memory_object_stream[_Job](4)
         async with anyio.create_task_group() as group, receive:
-            group.start_soon(self._feed, rounds, _Job(list(listed), list(files)), sieve, send)
+            group.start_soon(self._feed, rounds, Round(listed, files), sieve, send)
             async for job in receive:
                 await job.done.wait()
                 await self.files([path for path in job.files if path in self._candidates])
@@ -242,19 +302,19 @@ class Grep:
             raise self._failure
 
     async def _feed(
-        self, rounds: AsyncIterator[Round], job: _Job, sieve: Ripgrep, send: MemoryObjectSendStream[_Job]
+        self, rounds: AsyncIterator[Round], first: Round, sieve: Ripgrep, send: MemoryObjectSendStream[_Job]
     ) -> None:
         """Go on walking; whenever there is enough to do, start ripgrep on it and queue the job."""
-        enough = _FIRST_JOB_FILES
+        job = _Job()
+        job.add(first)
         async with anyio.create_task_group() as group, send:
             try:
                 async for step in rounds:
-                    job.listed += step.listed
-                    job.files += _regular(step)
-                    if job.to_search >= enough:
+                    job.add(step)
+                    if job.to_search >= _JOB_FILES:
                         group.start_soon(self._sieve, job, sieve)
                         await send.send(job)
-                        job, enough = _Job(), min(enough * 4, _MOST_JOB_FILES)
+                        job = _Job()
             except PortError as error:
                 self._failure = error
             group.start_soon(self._sieve, job, sieve)
@@ -281,13 +341,9 @@ class Grep:
         refused: list[str] = []
         for start in range(0, len(files), 1000):
             part = files[start : start + 1000]
-            contents = await self.env.files.read_many(part, max_bytes=0)
+            contents = await self.env.files.read_starts(part, max_bytes=0)
             refused += [path for path, content in zip(part, contents, strict=True) if isinstance(content, PortError)]
         return refused
-
-
-def _regular(step: Round) -> list[str]:
-    return [entry.path for entry in step.entries if entry.kind == "file"]
 
 
 def _without(listed: Sequence[Listed], scanned: set[str]) -> list[Listed]:

@@ -117,11 +117,6 @@ class IgnoreRules:
     """From ``.gitignore`` files, deepest first, and ``info/exclude`` of the repository."""
     _names: _Names = _Names()
 
-    @property
-    def are_empty(self) -> bool:
-        """Whether nothing is ignored here or below, as far as is known."""
-        return not self._tools and not self._git
-
     def with_files(self, *, git: RuleFile | None = None, tools: Sequence[RuleFile] = ()) -> IgnoreRules:
         """Add the files of this directory, ``tools`` weakest first."""
         return _rules(
@@ -141,18 +136,18 @@ class IgnoreRules:
             [level.enter(name) for level in self._tools], [level.enter(name) for level in self._git], self._names
         )
 
-    def suspects(self, names: Iterable[str]) -> set[str]:
+    def suspects(self, names: Sequence[str]) -> set[str]:
         """Return those of some names that a pattern may match; no rule speaks of the others."""
+        if not self._tools and not self._git:
+            return set()
         if any(level.live for levels in (self._tools, self._git) for level in levels):
             return set(names)
         literals, suffixes, others = self._names.literals, self._names.suffixes, self._names.others
-        return {
-            name
-            for name in names
-            if (spelled := name if name.isascii() else byte_text(name)) in literals
-            or spelled.endswith(suffixes)
-            or (others and any(test(spelled) for test in others))
-        }
+        # Names beyond ASCII are rare: they are not worth a spelling in bytes here.
+        found = {name for name in names if name.endswith(suffixes) or not name.isascii()}
+        if others:
+            found.update(name for name in names if any(test(name) for test in others))
+        return found.union(literals.intersection(names))
 
     def ignores(self, name: str, is_directory: bool) -> bool:
         """Whether an entry of this directory is left out."""

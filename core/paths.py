@@ -10,7 +10,7 @@ import ntpath
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Final
 from urllib.parse import unquote
@@ -27,6 +27,7 @@ __all__ = [
     "resolve",
     "resolve_existing",
     "show_name",
+    "show_names",
     "spellings",
     "unescape_name",
 ]
@@ -136,6 +137,18 @@ def show_name(name: str) -> str:
     if name.isprintable() and "\\" not in name:
         return name
     return _TO_ESCAPE.sub(_escape, name)
+
+
+def show_names(names: Sequence[str]) -> Sequence[str]:
+    """``show_name`` of each; quick for many plain ones."""
+    together = "".join(names)
+    if together.isascii() and not together.encode().translate(None, _PLAIN):
+        return names
+    return [show_name(name) for name in names]
+
+
+_PLAIN: Final = bytes(range(0x20, 0x7F)).replace(b"\\", b"")
+"""What needs no escape in ASCII."""
 
 
 def unescape_name(text: str) -> str:

@@ -19,7 +19,7 @@ from handrail.core.editorconfig import decode_in_project
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.paths import resolve_existing
 from handrail.core.replacement import LfText, Replacement, Splice, locate, splice_bytes
-from handrail.core.text import Binary, TextDocument, decode, visible
+from handrail.core.text import Binary, TextDocument, decode, is_binary_sample, sample_of, visible
 from handrail.core.truncation import format_size, truncate_head
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
@@ -34,9 +34,15 @@ __all__ = [
     "change_between",
     "plan_content",
     "plan_replacements",
+    "read_to_edit",
 ]
 
 _OFFLOADED_BYTES: Final = 1024 * 1024
+_WHOLE_FILE_BYTES: Final = 8 * 1024 * 1024
+"""Smaller files are read in one step; of others, the start is looked at first."""
+
+_SAMPLE_BYTES: Final = 64 * 1024
+
 _ATTEMPTS: Final = 5
 
 
@@ -119,10 +125,32 @@ async def plan_replacements(
     """
     target = await resolve_existing(path, env)
     try:
-        content = await env.files.read(target)
+        content = await read_to_edit(env, path, target)
     except PortError as error:
         raise tool_error(error, path) from error
     return await plan_content(env, path, target, edits, content, encoding=encoding)
+
+
+async def read_to_edit(env: Environment, path: str, target: str) -> FileContent:
+    """Return the whole content of a file; of a large one only if its start may be text.
+
+    Args:
+        env: Where the file is.
+        path: The file as the caller names it.
+        target: Its absolute path.
+
+    Raises:
+        PortError: As ``FilePort.read``.
+        ToolError: ``undecodable``: a large binary file.
+    """
+    start = await env.files.read(target, max_bytes=_WHOLE_FILE_BYTES)
+    if len(start.data) < _WHOLE_FILE_BYTES and start.complete:
+        return start
+    sample = sample_of(start.data[:_SAMPLE_BYTES])
+    # A stray NUL in a text is no reason to refuse it.
+    if sample.count(0) > len(sample) // 50 and is_binary_sample(sample):
+        raise _is_binary(path, start.stat.size)
+    return await env.files.read(target)
 
 
 async def plan_content(
@@ -207,11 +235,7 @@ def _plan(
     encoding: str | None,
 ) -> EditPlan:
     if not isinstance(document, TextDocument):
-        raise ToolError(
-            "undecodable",
-            f"{path} is a binary file ({format_size(document.size)}); edit changes text only. "
-            "Use bash with a program that knows the format.",
-        )
+        raise _is_binary(path, document.size)
     lf = LfText(document.text)
     splices = locate(lf, edits, path)
     after = splice_bytes(content.data, document, splices, path)
@@ -234,6 +258,14 @@ def _plan(
         first_changed_line=diffs.first_changed_line(regions),
         matches=[Match(splice.match, splice.tolerated or None) for splice in by_index],
         encoding=encoding,
+    )
+
+
+def _is_binary(path: str, size: int) -> ToolError:
+    return ToolError(
+        "undecodable",
+        f"{path} is a binary file ({format_size(size)}); edit changes text only. "
+        "Use bash with a program that knows the format.",
     )
 
 

@@ -32,7 +32,7 @@ _OPTIONS: Final = (
     "--no-messages",
     "--files-with-matches",
     "--null",
-    "--text",  # a NUL ends no line and no search
+    "--binary",  # a NUL ends a line and no search
     "--no-ignore",  # the walk has applied the rules
     "--hidden",
     "--max-depth=1",

@@ -19,7 +19,16 @@ from handrail.core.spelling import has_word_boundary, required_text, to_re2
 from handrail.core.text import Binary, decode, visible
 from handrail.core.truncation import MAX_LINE_CHARACTERS, truncate_line
 
-__all__ = ["FileScan", "LineMatcher", "Searchable", "ShownLine", "cut_around", "searchable"]
+__all__ = [
+    "FileScan",
+    "LineMatcher",
+    "Searchable",
+    "ShownLine",
+    "cut_around",
+    "is_plain",
+    "lines_of_binary",
+    "searchable",
+]
 
 
 def _load_re2() -> Any:
@@ -41,22 +50,21 @@ class Searchable:
     """The content of a file, ready to be searched."""
 
     data: bytes = field(repr=False)
-    """UTF-8, without a byte order mark."""
+    """UTF-8, without a byte order mark; of a binary file, its bytes in lines that end at a NUL too."""
     is_binary: bool = False
 
 
 def searchable(data: bytes) -> Searchable:
     """Return the text of a whole file as UTF-8, whatever its encoding.
 
-    A NUL makes a file binary, except in UTF-16 with a byte order mark. UTF-32 and UTF-16 without a mark count as
-    binary: their bytes are searched as they are.
+    A NUL makes a file binary; so are UTF-32 and UTF-16 without a mark.
     """
     if data.startswith(codecs.BOM_UTF8):
         data = data[3:]
     elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and not data.startswith(codecs.BOM_UTF32_LE):
         return _decoded(data)
     if b"\0" in data:
-        return Searchable(data, is_binary=True)
+        return Searchable(lines_of_binary(data), is_binary=True)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -66,9 +74,29 @@ def searchable(data: bytes) -> Searchable:
 
 def _decoded(data: bytes) -> Searchable:
     document = decode(data)
-    if isinstance(document, Binary):
-        return Searchable(data, is_binary=True)
-    return Searchable(visible(document.text).encode("utf-8"))
+    text = data if isinstance(document, Binary) else visible(document.text).encode("utf-8")
+    is_binary = isinstance(document, Binary) or b"\0" in text
+    return Searchable(lines_of_binary(text) if is_binary else text, is_binary)
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether text is searched as it is: UTF-8 without NUL and, of files that are joined, without any mark."""
+    if b"\0" in data or codecs.BOM_UTF8 in data:
+        return False
+    try:
+        return data.isascii() or bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def lines_of_binary(data: bytes) -> bytes:
+    """End a line at each NUL. A run of them at the start or the end, as in a sparse file, counts as one."""
+    inside = data.strip(b"\0")
+    if len(inside) == len(data):
+        return data.replace(b"\0", b"\n")
+    before = b"\n" if data.startswith(b"\0") else b""
+    after = b"\n" if data.endswith(b"\0") else b""
+    return before + inside.replace(b"\0", b"\n") + after
 
 
 # ------------------------------------------------------------------ matching
@@ -97,6 +125,10 @@ class LineMatcher:
         self._automaton = LineAutomaton(self.node)
         self._required = required_text(self.node).encode("utf-8", "surrogatepass")
         self._re2 = _re2_patterns(self.node) if self.use_re2 and _RE2 is not None else None
+
+    def matches_in(self, data: bytes) -> bool:
+        """Whether any line of UTF-8 text matches."""
+        return next(self.matching_lines(data), None) is not None
 
     def matching_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Yield start and end (before ``\\n``) of each line of UTF-8 text that matches, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
@@ -53,13 +54,16 @@ After = Callable[[Call, ToolResult], ToolResult | Awaitable[ToolResult | None] |
 class _Running:
     """A call in progress and what it came to."""
 
-    scope: anyio.CancelScope
+    scope: anyio.CancelScope = field(init=False)
     context: ToolContext | None = None
     started: float | None = None
     result: ToolResult | None = None
     interrupted: bool = False
     """Whether the caller's own task or scope was cancelled."""
     ended: anyio.Event = field(factory=anyio.Event)
+
+    def cancel(self) -> None:
+        self.scope.cancel()
 
     def answer(self) -> ToolResult:
         """The result; of a cancelled call, what its tool left to say."""
@@ -84,6 +88,9 @@ class Toolbox:
         tools: A sequence of tools, or a mapping as ``all_tools`` returns it.
         before: Hooks that may refuse a call (``denied``), asked in order.
         after: Hooks that may replace a result, applied in order.
+
+    Raises:
+        ValueError: Two tools have the same name.
     """
 
     def __init__(
@@ -94,8 +101,12 @@ class Toolbox:
         before: Sequence[Before] = (),
         after: Sequence[After] = (),
     ) -> None:
-        listed = cast("Iterable[Tool[Any]]", tools.values() if isinstance(tools, Mapping) else tools)
+        listed = list(cast("Iterable[Tool[Any]]", tools.values() if isinstance(tools, Mapping) else tools))
         self._tools = {tool.name: tool for tool in listed}
+        if len(self._tools) < len(listed):
+            counts = Counter(tool.name for tool in listed)
+            repeated = ", ".join(name for name, number in counts.items() if number > 1)
+            raise ValueError(f"several tools have the same name: {repeated}. Leave one out, or rename it.")
         self.env = env
         self.file_queue = FileQueue(env.files)
         self._before = tuple(before)
@@ -147,7 +158,7 @@ class Toolbox:
         """End a running call with an ``aborted`` result; returns whether there was one of this name."""
         running = self._running.get(call_id)
         if running is not None:
-            running.scope.cancel()
+            running.cancel()
         return running is not None
 
     def events(self) -> EventStream:
@@ -168,7 +179,7 @@ class Toolbox:
         self._closed = True
         left = list(self._running.values())
         for running in left:
-            running.scope.cancel()
+            running.cancel()
         with anyio.CancelScope(shield=True):
             for running in left:
                 await running.ended.wait()
@@ -197,14 +208,13 @@ class Toolbox:
         self._emit(CallStarted(call_id, call.tool, call.arguments))
         # The tool runs in a task of its own: even when the caller's task is cancelled in the plain asyncio
         # way, what the tool shields (killing a process tree, a write under way) runs to its end.
-        scope = anyio.CancelScope()
-        running = self._running[call_id] = _Running(scope)
-        seen = CallContext(call_id, call.tool, scope.cancel)
+        running = self._running[call_id] = _Running()
+        seen = CallContext(call_id, call.tool, running.cancel)
         outer = current_call.set(seen)
         try:
-            with scope:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._execute, call, seen, running, on_update)
+            async with anyio.create_task_group() as group:
+                running.scope = group.cancel_scope
+                group.start_soon(self._execute, call, seen, running, on_update)
         except BaseException:
             running.interrupted = True
             raise
@@ -274,8 +284,9 @@ class Toolbox:
             stream.push(event)
 
     def _new_id(self) -> str:
-        made_up = (f"call-{number}" for number in self._numbers)
-        return next(name for name in made_up if name not in self._running)
+        while (name := f"call-{next(self._numbers)}") in self._running:
+            continue
+        return name
 
 
 def _prepared(tool: Tool[Any], raw: Any) -> Any:
@@ -320,7 +331,13 @@ def _error_result(tool: str, error: Exception) -> ToolResult:
 
 
 def describe(tools: Iterable[Tool[Any]], format: SchemaFormat = "jsonschema") -> list[dict[str, Any]]:  # noqa: A002
-    """Return what a model provider needs to offer these tools, in one of four formats."""
+    """Return what a model provider needs to offer these tools, in one of four formats.
+
+    Raises:
+        ValueError: There is no such format.
+    """
+    if format not in _SHAPES:
+        raise ValueError(f"there is no format {format!r}; the formats are {', '.join(_SHAPES)}")
     shape = _SHAPES[format]
     return [shape(tool, json_schema(tool.parameters)) for tool in tools]
 

@@ -8,7 +8,7 @@ Ignore rules are git's (``core.ignores``); symbolic links are reported and never
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -18,23 +18,15 @@ from handrail.core.globs import Glob, State
 from handrail.core.ignores import IGNORE_FILES, IgnoreRules, RuleFile, parse_rules
 from handrail.core.paths import join, parent, relative_to
 from handrail.ports.errors import PortError
-from handrail.ports.files import DirEntry, DirListing, FileContent, FileKind, FilePort
+from handrail.ports.files import DirEntry, DirListing, FilePort, FileStart
 
-__all__ = ["Entry", "Listed", "Round", "TreeWalk"]
+__all__ = ["Listed", "Round", "TreeWalk"]
 
 _MAX_RULE_FILE_BYTES: Final = 1024 * 1024
 """How much of an ignore file is read."""
 
 _MAX_BATCH: Final = 256
 """How many directories are listed in one call at most."""
-
-
-@frozen
-class Entry:
-    """Something that the walk has come to."""
-
-    path: str
-    kind: FileKind
 
 
 @frozen
@@ -54,8 +46,8 @@ class Round:
 
     listed: Sequence[Listed]
     """Directories that were listed in this batch; their files may be reached only later."""
-    entries: Sequence[Entry]
-    """What the walk has come to, in order."""
+    paths: Sequence[str]
+    """What the walk has come to, in order; directories end in ``/``."""
 
 
 @define(eq=False)
@@ -66,19 +58,19 @@ class _Node:
     depth: int
     rules: IgnoreRules
     state: State
-    items: list[Entry | _Node] | None = None
-    """Wanted entries and directories to go into, in order; ``None`` until it is listed."""
+    items: list[list[str] | _Node] | None = None
+    """Runs of wanted paths, and between them the directories to go into, in order; ``None`` until it is listed."""
 
 
 @define(eq=False)
 class _Place:
     """How far the walk has come in the items of one directory."""
 
-    items: Sequence[Entry | _Node]
+    items: Sequence[list[str] | _Node]
     next: int = 0
 
 
-_DONE: Final[list[Entry | _Node]] = []
+_DONE: Final[list[list[str] | _Node]] = []
 
 
 @define(eq=False)
@@ -89,7 +81,7 @@ class TreeWalk:
         files: The port.
         root: Absolute path of the directory to start in.
         glob: What is wanted; ``None`` wants everything. A negated one says what is not wanted, with all below it.
-        want_directories: Whether directories are reported too.
+        files_only: Whether only regular files are wanted; directories, links and all else are then passed over.
         ignored_files: Wanted files that ignore rules left out, as far as they were seen.
         ignored_directories: Directories that ignore rules left out.
         unreadable: Paths of directories that could not be listed, with the reason.
@@ -98,7 +90,7 @@ class TreeWalk:
     files: FilePort
     root: str
     glob: Glob | None = None
-    want_directories: bool = False
+    files_only: bool = False
     ignored_files: int = 0
     ignored_directories: int = 0
     unreadable: list[tuple[str, PortError]] = field(factory=list[tuple[str, PortError]])
@@ -108,9 +100,12 @@ class TreeWalk:
     def __attrs_post_init__(self) -> None:
         self._prefix = join(self.root, "")
 
-    def relative(self, path: str) -> str:
-        """A path that the walk gave, relative to its start, with ``/``."""
-        return path[len(self._prefix) :] if self._prefix[-1] == "/" else relative_to(path, self.root)
+    def relative(self, paths: Iterable[str]) -> list[str]:
+        """Paths that the walk gave, relative to its start, with ``/``."""
+        if self._prefix[-1] != "/":
+            return [relative_to(path, self.root) for path in paths]
+        length = len(self._prefix)
+        return [path[length:] for path in paths]
 
     async def rounds(self) -> AsyncGenerator[Round, None]:
         """Yield what is found, batch by batch.
@@ -133,25 +128,8 @@ class TreeWalk:
             listed = await self._list(batch)
             for node in reversed(batch):
                 pending.extend(item for item in reversed(node.items or ()) if isinstance(item, _Node))
-            yield Round(listed, list(self._advance(cursor)))
+            yield Round(listed, _advance(cursor))
             size = min(size * 4, _MAX_BATCH)
-
-    def _advance(self, cursor: list[_Place]) -> Iterator[Entry]:
-        """Go on in order up to the first directory that is not listed yet."""
-        while cursor:
-            place = cursor[-1]
-            if place.next == len(place.items):
-                cursor.pop()
-                continue
-            item = place.items[place.next]
-            if isinstance(item, Entry):
-                yield item
-            elif item.items is None:
-                return
-            else:
-                cursor.append(_Place(item.items))
-                item.items = _DONE
-            place.next += 1
 
     # ---------------------------------------------------------------- one batch
 
@@ -173,51 +151,64 @@ class TreeWalk:
     def _take(self, node: _Node, entries: Sequence[DirEntry]) -> Listed:
         """Sort the entries of a directory into wanted, to go into, and left out."""
         prefix = join(node.path, "")
-        suspects = set[str]() if node.rules.are_empty else node.rules.suspects([entry.name for entry in entries])
-        wants = self._test(node.state)
+        names = [entry.name for entry in entries]
+        suspects = node.rules.suspects(names)
+        left_out = self._left_out(node, entries, suspects)
         files: list[str] = []
         others = False
-        items: list[Entry | _Node] = []
+        run: list[str] = []
+        node.items = [run]
         for entry in entries:
             name, kind = entry.name, entry.kind
-            if name == ".git" and not self._git_is_wanted:
-                others = others or kind == "file"
+            if kind == "file":
+                if name in left_out:
+                    others = True
+                else:
+                    path = prefix + name
+                    run.append(path)
+                    files.append(path)
             elif kind == "directory":
-                self._take_directory(node, prefix, name, items)
-            elif not wants(name) or (name in suspects and self._is_ignored(node, name)):
-                others = others or kind == "file"
-            else:
-                items.append(Entry(prefix + name, kind))
-                if kind == "file":
-                    files.append(prefix + name)
-        node.items = items
+                child = self._take_directory(node, prefix, name, run, name in suspects)
+                if child is not None:
+                    run = []
+                    node.items += (child, run)
+            elif not self.files_only and name not in left_out:
+                run.append(prefix + name)
         return Listed(node.path, files, others)
 
-    def _take_directory(self, node: _Node, prefix: str, name: str, items: list[Entry | _Node]) -> None:
-        wanted = self.want_directories and (self.glob is None or self.glob.matches(node.state, name))
-        if node.rules.ignores(name, True):
-            self.ignored_directories += wanted or not self.want_directories
-            return
-        if wanted:
-            items.append(Entry(prefix + name, "directory"))
-        child = self._child(node, prefix, name)
-        if child is not None:
-            items.append(child)
+    def _left_out(self, node: _Node, entries: Iterable[DirEntry], suspects: set[str]) -> set[str]:
+        """Which names in a directory are not wanted, of those that are no directories."""
+        names = [entry.name for entry in entries if entry.kind != "directory"]
+        left_out = self._unwanted(node.state, names)
+        if not self._git_is_wanted:
+            left_out.add(".git")
+        if suspects:
+            ignored = {name for name in suspects.intersection(names) - left_out if node.rules.ignores(name, False)}
+            self.ignored_files += len(ignored)
+            left_out |= ignored
+        return left_out
 
-    def _is_ignored(self, node: _Node, name: str) -> bool:
-        is_ignored = node.rules.ignores(name, False)
-        self.ignored_files += is_ignored
-        return is_ignored
-
-    def _test(self, state: State) -> Callable[[str], object]:
-        """The test of files in a directory with a state."""
+    def _unwanted(self, state: State, names: Sequence[str]) -> set[str]:
+        """Which of some names of files the glob does not want."""
         glob = self.glob
         if glob is None:
-            return _always
+            return set()
         if glob.directory_only:
-            return _always if glob.negated else _never
+            return set() if glob.negated else set(names)
         test = glob.test(state)
-        return (lambda name: not test(name)) if glob.negated else test
+        return {name for name in names if test(name)} if glob.negated else {name for name in names if not test(name)}
+
+    def _take_directory(self, node: _Node, prefix: str, name: str, run: list[str], is_suspect: bool) -> _Node | None:
+        """Report a directory, where it is wanted; return it, where something below it can be."""
+        if name == ".git" and not self._git_is_wanted:
+            return None
+        wanted = not self.files_only and (self.glob is None or self.glob.matches(node.state, name))
+        if is_suspect and node.rules.ignores(name, True):
+            self.ignored_directories += wanted or self.files_only
+            return None
+        if wanted:
+            run.append(f"{prefix}{name}/")
+        return self._child(node, prefix, name)
 
     def _child(self, node: _Node, prefix: str, name: str) -> _Node | None:
         """The node of a sub-directory; ``None`` where nothing below it can be wanted."""
@@ -283,29 +274,48 @@ class TreeWalk:
         if not paths:
             return {}
         found: dict[str, bytes] = {}
-        for path, content in zip(paths, await self.files.read_many(paths, max_bytes=_MAX_RULE_FILE_BYTES), strict=True):
-            if isinstance(content, FileContent):
+        for path, content in zip(
+            paths, await self.files.read_starts(paths, max_bytes=_MAX_RULE_FILE_BYTES), strict=True
+        ):
+            if isinstance(content, FileStart):
                 found[path] = content.data
             elif content.code == "is_a_directory":
                 found[path] = b""
         return found
 
 
-def _always(name: str) -> object:
-    return True
-
-
-def _never(name: str) -> object:
-    return False
+def _advance(cursor: list[_Place]) -> list[str]:
+    """Go on in order up to the first directory that is not listed yet; return what was passed."""
+    passed: list[str] = []
+    while cursor:
+        place = cursor[-1]
+        if place.next == len(place.items):
+            cursor.pop()
+            continue
+        item = place.items[place.next]
+        if isinstance(item, list):
+            passed += item
+        elif item.items is None:
+            break
+        else:
+            cursor.append(_Place(item.items))
+            item.items = _DONE
+        place.next += 1
+    return passed
 
 
 def _special_names(listing: DirListing) -> list[str]:
     """Which of the names that matter for rules a directory has. Git does not follow a link that is an ignore file."""
+    if _SPECIAL_NAMES.isdisjoint([entry.name for entry in listing.entries]):
+        return []
     return [
         entry.name
         for entry in listing.entries
         if entry.name == ".git" or (entry.name in IGNORE_FILES and entry.kind == "file")
     ]
+
+
+_SPECIAL_NAMES: Final = frozenset((".git", *IGNORE_FILES))
 
 
 def _with_files(rules: IgnoreRules, directory: str, contents: dict[str, bytes]) -> IgnoreRules:

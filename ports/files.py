@@ -17,6 +17,7 @@ __all__ = [
     "FileContent",
     "FileKind",
     "FilePort",
+    "FileStart",
     "FileStat",
     "Version",
     "WriteReceipt",
@@ -59,6 +60,19 @@ class FileContent:
     def complete(self) -> bool:
         """Whether ``data`` is the whole file."""
         return len(self.data) >= self.stat.size
+
+
+@frozen
+class FileStart:
+    """The first bytes of a regular file and its size at that moment."""
+
+    data: bytes = field(repr=False)
+    size: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether ``data`` is the whole file."""
+        return len(self.data) >= self.size
 
 
 @frozen
@@ -105,8 +119,10 @@ class FilePort(Protocol):
     ``permission_denied``; ``not_a_directory`` when a parent is a file; ``closed`` after the environment
     was closed; ``io_error`` for the rest. Below, only what comes on top is listed.
 
-    ``list_dirs``, ``read_many`` and ``scan`` have working default bodies: a new adapter that inherits from
-    this class writes the other methods and overrides these three only for speed.
+    A new adapter that inherits from this class need not write everything: ``list_dirs``, ``stat_many``,
+    ``read_many``, ``read_starts`` and ``scan`` have working default bodies, to be overridden only for speed, and
+    ``read_link``, ``make_link`` and ``change_mode`` are ``not_supported`` by default; no tool needs those, a journal
+    does.
     """
 
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
@@ -118,6 +134,16 @@ class FilePort(Protocol):
             PortError: ``not_found``, also for a link whose target is missing.
         """
         ...
+
+    async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
+        """Describe several paths in one step, in the order asked."""
+        stats: list[FileStat | PortError] = []
+        for path in paths:
+            try:
+                stats.append(await self.stat(path, follow_symlinks=follow_symlinks))
+            except PortError as error:
+                stats.append(error)
+        return stats
 
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         """Return the entries of a directory, unordered, without ``.`` and ``..``.
@@ -159,6 +185,14 @@ class FilePort(Protocol):
             except PortError as error:
                 contents.append(error)
         return contents
+
+    async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
+        """Like ``read_many``, for those who need neither version nor canonical path: a search reads many files."""
+        contents = await self.read_many(paths, max_bytes=max_bytes)
+        return [
+            FileStart(content.data, content.stat.size) if isinstance(content, FileContent) else content
+            for content in contents
+        ]
 
     def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a regular file in order, in chunks of the adapter's choice, none empty.
@@ -264,6 +298,42 @@ class FilePort(Protocol):
                 ``not_a_directory`` when a directory would replace a file; ``not_empty``; ``read_only``.
         """
         ...
+
+    async def read_link(self, path: str) -> str:
+        """Return what a symbolic link says, as it was made: often relative to its directory, perhaps leading nowhere.
+
+        Raises:
+            PortError: ``not_found``; ``invalid_path`` for anything but a link; ``not_supported`` where there are
+                no links.
+        """
+        raise PortError("not_supported", path)
+
+    async def make_link(self, path: str, target: str) -> None:
+        """Make a symbolic link. It replaces nothing, and its target need not exist.
+
+        Args:
+            path: The link. Its directory must exist.
+            target: What it says: absolute, or relative to the directory of the link.
+
+        Raises:
+            PortError: ``already_exists`` when something has the name, if only a broken link; ``not_found`` when the
+                directory is missing; ``invalid_path`` for an empty target or one with a NUL; ``read_only``;
+                ``no_space``; ``not_supported`` where there are no links.
+        """
+        raise PortError("not_supported", path)
+
+    async def change_mode(self, path: str, mode: int) -> None:
+        """Change the permission bits of a file or directory.
+
+        Args:
+            path: What to change; a link is followed.
+            mode: Permission bits, ``0o7777`` at most. Where the host keeps fewer of them it keeps those.
+
+        Raises:
+            PortError: ``not_found``, also for a link whose target is missing; ``permission_denied`` unless the
+                caller owns it; ``read_only``; ``not_supported`` where there are no modes.
+        """
+        raise PortError("not_supported", path)
 
     async def canonical_path(self, path: str) -> str:
         """Resolve symbolic links, ``.`` and ``..``; also for a path whose tail does not exist.

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
+from typing import TypeVar
+
+from attrs import evolve
 
 from handrail.ports.errors import PortError
 from handrail.ports.files import (
@@ -19,6 +24,8 @@ from handrail.ports.files import (
 )
 
 __all__ = ["ConfinedFiles"]
+
+T = TypeVar("T")
 
 
 class ConfinedFiles(FilePort):
@@ -41,39 +48,51 @@ class ConfinedFiles(FilePort):
         self._own: set[str] = set()
 
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
-        inside = await self._inside(path) if follow_symlinks else await self._entry_inside(path)
-        return await self._files.stat(inside, follow_symlinks=follow_symlinks)
+        inside = await (self._inside(path) if follow_symlinks else self._entry_inside(path))
+        with _spelled(inside, path):
+            return await self._files.stat(inside, follow_symlinks=follow_symlinks)
+
+    async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
+        check = self._inside if follow_symlinks else self._entry_inside
+        return await self._each(paths, check, partial(self._files.stat_many, follow_symlinks=follow_symlinks))
 
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
-        return await self._files.list_dir(await self._inside(path))
+        inside = await self._inside(path)
+        with _spelled(inside, path):
+            return await self._files.list_dir(inside)
 
     async def list_dirs(self, paths: Sequence[str]) -> Sequence[DirListing]:
-        checked = [await self._checked(path) for path in paths]
-        listings = iter(await self._files.list_dirs([inside for inside, _ in checked if inside is not None]))
+        async def list_all(inside: Sequence[str]) -> Sequence[DirListing | PortError]:
+            return [listing.error or listing for listing in await self._files.list_dirs(inside)]
+
+        listings = await self._each(paths, self._inside, list_all)
         return [
-            DirListing(path, error=error) if inside is None else _named(next(listings), path)
-            for path, (inside, error) in zip(paths, checked, strict=True)
+            DirListing(path, error=listing) if isinstance(listing, PortError) else evolve(listing, path=path)
+            for path, listing in zip(paths, listings, strict=True)
         ]
 
     async def read(self, path: str, *, max_bytes: int | None = None) -> FileContent:
-        return await self._files.read(await self._inside(path), max_bytes=max_bytes)
+        inside = await self._inside(path)
+        with _spelled(inside, path):
+            return await self._files.read(inside, max_bytes=max_bytes)
 
     async def read_many(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileContent | PortError]:
-        checked = [await self._checked(path) for path in paths]
-        allowed = [inside for inside, _ in checked if inside is not None]
-        contents = iter(await self._files.read_many(allowed, max_bytes=max_bytes))
-        return [error if error is not None else next(contents) for _, error in checked]
+        return await self._each(paths, self._inside, partial(self._files.read_many, max_bytes=max_bytes))
 
     async def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
-        chunks = self._files.read_chunks(await self._inside(path), start=start, end=end)
+        inside = await self._inside(path)
+        chunks = self._files.read_chunks(inside, start=start, end=end)
         try:
-            async for chunk in chunks:
-                yield chunk
+            with _spelled(inside, path):
+                async for chunk in chunks:
+                    yield chunk
         finally:
             await chunks.aclose()
 
     async def scan(self, path: str, consume: Callable[[bytes | bytearray], bool], *, start: int = 0) -> FileStat:
-        return await self._files.scan(await self._inside(path), consume, start=start)
+        inside = await self._inside(path)
+        with _spelled(inside, path):
+            return await self._files.scan(inside, consume, start=start)
 
     async def write(
         self,
@@ -85,20 +104,50 @@ class ConfinedFiles(FilePort):
         previous_limit: int = 0,
     ) -> WriteReceipt:
         inside = await self._inside(path)
-        return await self._files.write(inside, data, expect=expect, mode=mode, previous_limit=previous_limit)
+        with _spelled(inside, path):
+            return await self._files.write(inside, data, expect=expect, mode=mode, previous_limit=previous_limit)
 
     async def append(self, path: str, data: bytes) -> None:
-        await self._files.append(await self._inside(path), data)
+        inside = await self._inside(path)
+        with _spelled(inside, path):
+            await self._files.append(inside, data)
 
     async def make_dirs(self, path: str) -> Sequence[str]:
-        return await self._files.make_dirs(await self._inside(path))
+        place = await self._missing_inside(path)
+        with _spelled(place, path):
+            created = await self._files.make_dirs(place)
+        tails = [place[len(each) :] for each in created]
+        return [path.removesuffix(tail) for tail in tails]
 
     async def remove(self, path: str) -> None:
-        await self._files.remove(await self._entry_inside(path))
+        inside = await self._entry_inside(path)
+        with _spelled(inside, path):
+            await self._files.remove(inside)
         self._own.discard(path)
 
     async def rename(self, source: str, target: str) -> None:
-        await self._files.rename(await self._entry_inside(source), await self._entry_inside(target))
+        inside, goal = await self._entry_inside(source), await self._entry_inside(target)
+        with _spelled(inside, source), _spelled(goal, target):
+            await self._files.rename(inside, goal)
+
+    async def read_link(self, path: str) -> str:
+        inside = await self._entry_inside(path)
+        with _spelled(inside, path):
+            return await self._files.read_link(inside)
+
+    async def make_link(self, path: str, target: str) -> None:
+        inside = await self._entry_inside(path)
+        style = _style(inside)
+        # From the link's own directory, so that ".." of the target means here what it will mean there.
+        leads_to = str(style.join(style.dirname(inside), target))
+        with _spelled(leads_to, path), _spelled(inside, path):
+            await self._inside(leads_to)
+            await self._files.make_link(inside, target)
+
+    async def change_mode(self, path: str, mode: int) -> None:
+        inside = await self._inside(path)
+        with _spelled(inside, path):
+            await self._files.change_mode(inside, mode)
 
     async def canonical_path(self, path: str) -> str:
         return await self._inside(path)
@@ -134,13 +183,60 @@ class ConfinedFiles(FilePort):
             return path
         style = _style(path)
         directory, name = style.split(style.normpath(path))
-        return str(style.join(await self._inside(directory), name)) if name else await self._inside(path)
+        if not name:
+            return await self._inside(path)
+        with _spelled(directory, path):
+            return str(style.join(await self._inside(directory), name))
 
-    async def _checked(self, path: str) -> tuple[str | None, PortError | None]:
-        try:
-            return await self._inside(path), None
-        except PortError as error:
-            return None, error
+    async def _missing_inside(self, path: str) -> str:
+        """Return the path with its existing part resolved: a link to nothing stays what it is, and is met."""
+        inside = await self._inside(path)
+        style = _style(path)
+        head, missing = style.normpath(path), list[str]()
+        while head != style.dirname(head):
+            try:
+                await self._files.stat(head)
+                break
+            except PortError as error:
+                if error.code != "not_found":
+                    return inside
+            head, name = style.split(head)
+            missing.insert(0, name)
+        return str(style.join(await self._inside(head), *missing)) if missing else inside
+
+    async def _each(
+        self,
+        paths: Sequence[str],
+        check: Callable[[str], Awaitable[str]],
+        work: Callable[[Sequence[str]], Awaitable[Sequence[T | PortError]]],
+    ) -> Sequence[T | PortError]:
+        """Do something in one step with those of several paths that are inside; the others get their refusal."""
+        checked: list[str | PortError] = []
+        for path in paths:
+            try:
+                checked.append(await check(path))
+            except PortError as error:
+                checked.append(error)
+        allowed = [inside for inside in checked if isinstance(inside, str)]
+        results = iter(await work(allowed))
+        answers: list[T | PortError] = []
+        for path, inside in zip(paths, checked, strict=True):
+            answer = inside if isinstance(inside, PortError) else next(results)
+            if isinstance(answer, PortError) and answer.path == inside:
+                answer = PortError(answer.code, path, answer.detail)
+            answers.append(answer)
+        return answers
+
+
+@contextmanager
+def _spelled(inside: str, path: str) -> Generator[None, None, None]:
+    """Let errors in the block name a path as the caller spelled it."""
+    try:
+        yield
+    except PortError as error:
+        if error.path != inside or inside == path:
+            raise
+        raise PortError(error.code, path, error.detail) from error
 
 
 def _contains(root: str, path: str) -> bool:
@@ -150,7 +246,3 @@ def _contains(root: str, path: str) -> bool:
 
 def _style(path: str) -> ModuleType:
     return ntpath if path[1:3] in (":\\", ":/") or path.startswith("\\\\") else posixpath
-
-
-def _named(listing: DirListing, path: str) -> DirListing:
-    return DirListing(path, listing.entries, listing.error)

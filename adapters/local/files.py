@@ -18,8 +18,15 @@ from typing import Final, TypeVar
 import aiofiles
 import anyio.lowlevel
 
-from handrail.adapters.local._errors import translated
-from handrail.adapters.local._reading import is_local, open_regular, read_cached, read_file, read_or_error
+from handrail.adapters.local._errors import port_error, translated
+from handrail.adapters.local._reading import (
+    is_local,
+    open_regular,
+    read_cached,
+    read_file,
+    read_or_error,
+    start_or_error,
+)
 from handrail.adapters.local._stats import canonical, file_stat, kind_of, refuse_irregular
 from handrail.adapters.local._threads import Threads
 from handrail.adapters.local._writing import write_file
@@ -30,6 +37,7 @@ from handrail.ports.files import (
     FileContent,
     FileKind,
     FilePort,
+    FileStart,
     FileStat,
     Version,
     WriteReceipt,
@@ -41,6 +49,7 @@ T = TypeVar("T")
 
 _CHUNK: Final = 1024 * 1024
 _SCAN_BUFFER: Final = 256 * 1024
+_FEW_FILES: Final = 2
 _MAX_PATH: Final = 32_767 if sys.platform == "win32" else 4095
 """Characters; no system takes more, and resolving a longer one would take time that grows with its square."""
 
@@ -68,6 +77,9 @@ class LocalFiles(FilePort):
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
         return await self._at_once(path, lambda: file_stat(os.stat(path, follow_symlinks=follow_symlinks)))
 
+    async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
+        return await self._hop(None, lambda: [_stat_or_error(path, follow_symlinks) for path in paths])
+
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         return await self._hop(path, lambda: _entries(path))
 
@@ -84,6 +96,19 @@ class LocalFiles(FilePort):
 
     async def read_many(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileContent | PortError]:
         return await self._hop(None, lambda: [read_or_error(path, max_bytes) for path in paths])
+
+    async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
+        if len(paths) > _FEW_FILES or self._closed:
+            return await self._hop(None, lambda: [start_or_error(path, max_bytes) for path in paths])
+        return [await self._start(path, max_bytes) for path in paths]
+
+    async def _start(self, path: str, max_bytes: int) -> FileStart | PortError:
+        """Read one file, which saves the hop where the page cache holds it."""
+        try:
+            content = await self.read(path, max_bytes=max_bytes)
+        except PortError as error:
+            return error
+        return FileStart(content.data, content.stat.size)
 
     async def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         self._check(path)
@@ -133,6 +158,15 @@ class LocalFiles(FilePort):
 
     async def rename(self, source: str, target: str) -> None:
         await self._hop(source, lambda: os.replace(source, target))
+
+    async def read_link(self, path: str) -> str:
+        return await self._at_once(path, lambda: os.readlink(path))
+
+    async def make_link(self, path: str, target: str) -> None:
+        await self._hop(path, lambda: _make_link(path, target))
+
+    async def change_mode(self, path: str, mode: int) -> None:
+        await self._hop(path, lambda: os.chmod(path, mode))
 
     async def canonical_path(self, path: str) -> str:
         return await self._at_once(path, lambda: canonical(path))
@@ -191,12 +225,12 @@ def _entries(path: str) -> list[DirEntry]:
 
 
 def _entry_kind(entry: os.DirEntry[str]) -> FileKind:
-    if entry.is_symlink():
-        return "symlink"
     if entry.is_file(follow_symlinks=False):
         return "file"
     if entry.is_dir(follow_symlinks=False):
         return "directory"
+    if entry.is_symlink():
+        return "symlink"
     try:
         return kind_of(entry.stat(follow_symlinks=False).st_mode)
     except OSError:
@@ -209,6 +243,21 @@ def _listing(path: str) -> DirListing:
             return DirListing(path, _entries(path))
     except PortError as error:
         return DirListing(path, error=error)
+
+
+def _stat_or_error(path: str, follow_symlinks: bool) -> FileStat | PortError:
+    try:
+        return file_stat(os.stat(path, follow_symlinks=follow_symlinks))
+    except OSError as error:
+        return port_error(error, path) if path else PortError("invalid_path", path, "the path is empty")
+    except ValueError as error:
+        return PortError("invalid_path", path, str(error))
+
+
+def _make_link(path: str, target: str) -> None:
+    if not target:
+        raise PortError("invalid_path", path, "the target is empty")
+    os.symlink(target, path)
 
 
 def _scan(path: str, consume: Callable[[bytes | bytearray], bool], start: int) -> FileStat:

@@ -10,7 +10,17 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Literal
 
-from handrail.adapters.memory._walk import READ, SEARCH, WRITE, NameRules, Place, Walker, last_name, split_path
+from handrail.adapters.memory._walk import (
+    READ,
+    SEARCH,
+    WRITE,
+    NameRules,
+    Place,
+    Walker,
+    components,
+    last_name,
+    split_path,
+)
 from handrail.adapters.memory.nodes import DirectoryNode, FileNode, Node, SpecialNode, SymlinkNode
 from handrail.ports.errors import PortError
 from handrail.ports.files import ABSENT, DirEntry, FileContent, FileStat, Version, WriteReceipt
@@ -72,7 +82,7 @@ class FileTree:
         """Return what a symbolic link says."""
         node = self._existing(path, follow=False)[1]
         if not isinstance(node, SymlinkNode):
-            raise PortError("not_supported", path, "not a symbolic link")
+            raise PortError("invalid_path", path, "not a symbolic link")
         return node.target
 
     def canonical_path(self, path: str) -> str:
@@ -176,11 +186,20 @@ class FileTree:
         self._attach(new.parent, name, node)
         node.change = self._next()
 
-    # ---------------------------------------------------------------- what the port does not offer
-
     def make_link(self, target: str, path: str) -> None:
         """Create a symbolic link."""
+        if not components(target, path) and not target.startswith("/"):
+            raise PortError("invalid_path", path, "the target is empty")
         self._create(path, lambda number, now, change: SymlinkNode(number, 0o777, now, change, target))
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Change permission bits."""
+        place, node = self._existing(path)
+        self._require_writable(place.path, path)
+        node.mode = mode
+        node.change = self._next()
+
+    # ---------------------------------------------------------------- what the port does not offer
 
     def make_special(self, path: str, kind: Literal["fifo", "socket", "device"]) -> None:
         """Create a FIFO, socket or device."""
@@ -205,12 +224,6 @@ class FileTree:
         for entry in list(node.entries.values()) if isinstance(node, DirectoryNode) else []:
             self.remove_all(f"{place.path}/{entry[0]}")
         self.remove(path)
-
-    def set_mode(self, path: str, mode: int) -> None:
-        """Change permission bits."""
-        node = self._existing(path)[1]
-        node.mode = mode
-        node.change = self._next()
 
     def set_mtime(self, path: str, mtime_ns: int) -> None:
         """Change the timestamp."""

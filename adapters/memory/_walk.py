@@ -10,7 +10,7 @@ from attrs import define, frozen
 from handrail.adapters.memory.nodes import DirectoryNode, Node, SymlinkNode
 from handrail.ports.errors import PortError
 
-__all__ = ["READ", "SEARCH", "WRITE", "NameRules", "Place", "Walker", "last_name", "split_path"]
+__all__ = ["READ", "SEARCH", "WRITE", "NameRules", "Place", "Walker", "components", "last_name", "split_path"]
 
 READ, WRITE, SEARCH = 4, 2, 1
 _MAX_NAME_BYTES = 255
@@ -108,7 +108,7 @@ class Walker:
                     raise PortError("symlink_loop", path)
                 if place.node.target.startswith("/"):
                     del trail[1:]
-                pending += _components(place.node.target, path)[::-1]
+                pending += components(place.node.target, path)[::-1]
             else:
                 trail.append(place)
         return trail[-1]
@@ -146,7 +146,7 @@ def split_path(path: str) -> list[str]:
     """
     if not path.startswith("/"):
         raise PortError("invalid_path", path, "a path is absolute" if path else "the path is empty")
-    return _components(path, path)
+    return components(path, path)
 
 
 def last_name(path: str) -> str:
@@ -154,7 +154,12 @@ def last_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _components(text: str, path: str) -> list[str]:
+def components(text: str, path: str) -> list[str]:
+    """Return the components of a path or of a link's target; a final slash adds an empty one.
+
+    Raises:
+        PortError: ``invalid_path``; ``name_too_long``. It names ``path``.
+    """
     if "\0" in text:
         raise PortError("invalid_path", path, "the path has a NUL")
     try:

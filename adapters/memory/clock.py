@@ -13,7 +13,7 @@ import anyio.lowlevel
 from attrs import define, field
 
 from handrail.adapters.memory._loop import spawn_detached, wait_until_idle
-from handrail.ports.clock import ClockPort, Deadline
+from handrail.ports.clock import ClockPort, Deadline, ScopeDeadline
 
 __all__ = ["START", "Timer", "VirtualClock"]
 
@@ -35,17 +35,6 @@ class Timer:
     def cancel(self) -> None:
         """Make it not happen; harmless when it already has."""
         self.callback = None
-
-
-class _ScopeDeadline:
-    """A Deadline that reads its cancel scope."""
-
-    def __init__(self, scope: anyio.CancelScope) -> None:
-        self._scope = scope
-
-    @property
-    def expired(self) -> bool:
-        return self._scope.cancelled_caught
 
 
 class VirtualClock(ClockPort):
@@ -109,7 +98,7 @@ class VirtualClock(ClockPort):
             elif seconds is not None:
                 scope.cancel()
             try:
-                yield _ScopeDeadline(scope)
+                yield ScopeDeadline(scope)
             finally:
                 if timer is not None:
                     timer.cancel()

@@ -23,6 +23,9 @@ Operation = Literal[
     "make_dirs",
     "remove",
     "rename",  # by its source
+    "read_link",
+    "make_link",
+    "change_mode",
     "canonical_path",
     "create_temp_file",  # by the directory of such files
 ]

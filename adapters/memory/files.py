@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 import anyio.lowlevel
 
-from handrail.adapters.memory._bench import Bench
+from handrail.adapters.memory._direct_access import DirectAccess
 from handrail.adapters.memory._tree import FileTree
 from handrail.adapters.memory._walk import NameRules
 from handrail.adapters.memory.entries import Entry
@@ -26,10 +27,10 @@ _CHUNK: Final = 64 * 1024
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class MemoryFiles(Bench, FilePort):
+class MemoryFiles(DirectAccess, FilePort):
     """A complete file system in memory. Nothing in it touches the real one.
 
-    A test looks at it and prepares it through the plain methods of ``Bench``, which take no time, meet no
+    A test looks at it and prepares it through the plain methods of ``DirectAccess``, which take no time, meet no
     faults and know no rights. The methods of the port behave like those of a real disk.
 
     Args:
@@ -73,6 +74,12 @@ class MemoryFiles(Bench, FilePort):
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
         return await self._perform("stat", path, lambda: self._tree.stat(path, follow=follow_symlinks))
 
+    async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
+        if self.faults:
+            return await super().stat_many(paths, follow_symlinks=follow_symlinks)
+        await self._enter("")
+        return [_or_error(partial(self._tree.stat, path, follow=follow_symlinks)) for path in paths]
+
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         return await self._perform("list_dir", path, lambda: self._tree.list_dir(path))
 
@@ -89,7 +96,7 @@ class MemoryFiles(Bench, FilePort):
         if self.faults:
             return await super().read_many(paths, max_bytes=max_bytes)
         await self._enter("")
-        return [self._content_or_error(path, max_bytes) for path in paths]
+        return [_or_error(partial(self._tree.read, path, max_bytes)) for path in paths]
 
     async def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         data, _ = await self._perform("read_chunks", path, lambda: self._tree.open(path))
@@ -130,6 +137,15 @@ class MemoryFiles(Bench, FilePort):
 
     async def rename(self, source: str, target: str) -> None:
         await self._perform("rename", source, lambda: self._tree.rename(source, target))
+
+    async def read_link(self, path: str) -> str:
+        return await self._perform("read_link", path, lambda: self._tree.link_target(path))
+
+    async def make_link(self, path: str, target: str) -> None:
+        await self._perform("make_link", path, lambda: self._tree.make_link(target, path))
+
+    async def change_mode(self, path: str, mode: int) -> None:
+        await self._perform("change_mode", path, lambda: self._tree.set_mode(path, mode))
 
     async def canonical_path(self, path: str) -> str:
         return await self._perform("canonical_path", path, lambda: self._tree.canonical_path(path))
@@ -182,11 +198,12 @@ class MemoryFiles(Bench, FilePort):
         except PortError as error:
             return DirListing(path, error=error)
 
-    def _content_or_error(self, path: str, max_bytes: int) -> FileContent | PortError:
-        try:
-            return self._tree.read(path, max_bytes)
-        except PortError as error:
-            return error
+
+def _or_error(work: Callable[[], T]) -> T | PortError:
+    try:
+        return work()
+    except PortError as error:
+        return error
 
 
 def _nanoseconds(moment: datetime) -> int:

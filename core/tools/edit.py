@@ -12,7 +12,7 @@ from handrail.core.arguments import parameter, structure
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
 from handrail.core.paths import relative_to, resolve_existing
-from handrail.core.planning import EditPlan, apply_plan, plan_content, plan_replacements
+from handrail.core.planning import EditPlan, apply_plan, plan_content, plan_replacements, read_to_edit
 from handrail.core.replacement import Replacement
 from handrail.core.results import TextContent, ToolResult, text_result
 from handrail.core.suggestions import missing_file
@@ -80,7 +80,7 @@ def edit_tool(options: EditOptions = EditOptions()) -> Tool[EditArguments]:
         target = await resolve_existing(arguments.path, context.env)
         async with context.file_queue.turn(target) as canonical:
             try:
-                content = await context.env.files.read(target)
+                content = await read_to_edit(context.env, arguments.path, target)
             except PortError as error:
                 if error.code == "not_found":
                     raise await missing_file(context.env, target, arguments.path) from error

@@ -11,11 +11,11 @@ from handrail.core.errors import ToolError, tool_error
 from handrail.core.globs import Glob, GlobError, parse_glob
 from handrail.core.locating import locate
 from handrail.core.notices import bounded, plural, whole_limit
-from handrail.core.paths import relative_to, show_name, unescape_name
+from handrail.core.paths import relative_to, show_names, unescape_name
 from handrail.core.results import ToolResult, text_result
 from handrail.core.tool import Tool, ToolContext, define_tool
 from handrail.core.truncation import Truncation
-from handrail.core.walking import Entry, TreeWalk
+from handrail.core.walking import TreeWalk
 from handrail.ports.errors import PortError
 
 __all__ = ["FindArguments", "FindDetails", "FindOptions", "find_tool"]
@@ -78,7 +78,7 @@ def find_tool(options: FindOptions = FindOptions()) -> Tool[FindArguments]:
                 "not_a_directory", f"Not a directory: {arguments.path}. Give the directory that holds it as `path`."
             )
         limit = whole_limit(arguments.limit, options.default_limit)
-        walk = TreeWalk(env.files, place.path, glob=_glob(arguments.pattern, place.path), want_directories=True)
+        walk = TreeWalk(env.files, place.path, glob=_glob(arguments.pattern, place.path))
         found: list[str] = []
         with env.clock.move_on_after(options.time_budget_seconds) as deadline:
             try:
@@ -109,13 +109,9 @@ async def _collect(walk: TreeWalk, found: list[str], limit: int) -> None:
     """Add paths up to one more than the limit."""
     async with aclosing(walk.rounds()) as rounds:
         async for step in rounds:
-            found += [_shown(entry, walk) for entry in step.entries[: limit + 1 - len(found)]]
+            found += show_names(walk.relative(step.paths[: limit + 1 - len(found)]))
             if len(found) > limit:
                 return
-
-
-def _shown(entry: Entry, walk: TreeWalk) -> str:
-    return show_name(walk.relative(entry.path)) + ("/" if entry.kind == "directory" else "")
 
 
 def _result(found: list[str], walk: TreeWalk, limit: int, cut_after: float | None) -> ToolResult:

@@ -10,7 +10,7 @@ from attrs import frozen
 from handrail.core.arguments import parameter
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.globs import Glob, GlobError, parse_glob
-from handrail.core.grepping import Engine, FileHits, Grep
+from handrail.core.grepping import Engine, FileHits, FindRipgrep, Grep
 from handrail.core.locating import locate
 from handrail.core.notices import bounded, plural, whole_limit
 from handrail.core.paths import parent, relative_to, show_name, unescape_name
@@ -98,11 +98,11 @@ def grep_tool(options: GrepOptions = GrepOptions()) -> Tool[GrepArguments]:
         limit = whole_limit(arguments.limit, options.default_limit)
         search = Grep(env, node, limit, max(0, math.floor(arguments.context or 0)), options.use_re2)
         is_tree = place.kind == "directory"
-        walk = TreeWalk(env.files, place.path, glob=glob)
+        walk = TreeWalk(env.files, place.path, glob=glob, files_only=True)
         with env.clock.move_on_after(options.time_budget_seconds) as deadline:
             try:
                 if is_tree:
-                    await search.tree(walk, options.engine, await _ripgrep(options, context))
+                    await search.tree(walk, _ripgrep(options, context), scan_first=options.engine != "ripgrep")
                 else:
                     await search.files([place.path])
             except PortError as error:
@@ -132,16 +132,21 @@ def _glob(text: str | None) -> Glob | None:
         raise ToolError("bad_glob", f"Not a valid glob: {text}\nAt position {error.position + 1}: {error}.") from error
 
 
-async def _ripgrep(options: GrepOptions, context: ToolContext) -> str | None:
-    if options.engine == "scan":
-        return None
-    path = await context.shared(RipgrepProgram).path(context.env)
-    if path is None and options.engine == "ripgrep":
-        raise ToolError(
-            "spawn_failed",
-            "ripgrep (rg), version 13 or later, was not found. Install it, or search with the engine scan.",
-        )
-    return path
+def _ripgrep(options: GrepOptions, context: ToolContext) -> FindRipgrep:
+    """What looks for ripgrep, as the options have it."""
+
+    async def find() -> str | None:
+        if options.engine == "scan":
+            return None
+        path = await context.shared(RipgrepProgram).path(context.env)
+        if path is None and options.engine == "ripgrep":
+            raise ToolError(
+                "spawn_failed",
+                "ripgrep (rg), version 13 or later, was not found. Install it, or search with the engine scan.",
+            )
+        return path
+
+    return find
 
 
 def _result(search: Grep, walk: TreeWalk, base: str, cut_after: float | None) -> ToolResult:

@@ -11,7 +11,7 @@ import pytest
 
 from contract.host import Host
 from handrail.ports.errors import PortError, PortErrorCode
-from handrail.ports.files import ABSENT, DirEntry, FileContent, FilePort, Version
+from handrail.ports.files import ABSENT, DirEntry, FileContent, FilePort, FileStart, FileStat, Version
 
 __all__ = ["FileContract"]
 
@@ -37,12 +37,29 @@ async def _read_one(files: FilePort, path: str) -> object:
     return content
 
 
+async def _start_of_one(files: FilePort, path: str) -> object:
+    start = (await files.read_starts([path], max_bytes=10))[0]
+    if isinstance(start, PortError):
+        raise start
+    return start
+
+
 READING: Mapping[str, Operation] = {
     "read": lambda files, path: files.read(path),
     "read_many": _read_one,
+    "read_starts": _start_of_one,
     "read_chunks": _first_chunk,
     "scan": lambda files, path: files.scan(path, lambda _: True),
 }
+
+
+async def _stat_one(files: FilePort, path: str) -> object:
+    stat = (await files.stat_many([path]))[0]
+    if isinstance(stat, PortError):
+        raise stat
+    return stat
+
+
 LISTING: Mapping[str, Operation] = {
     "list_dir": lambda files, path: files.list_dir(path),
     "list_dirs": _list_one,
@@ -55,8 +72,11 @@ NEEDING: Mapping[str, Operation] = {
     **READING,
     **LISTING,
     "stat": lambda files, path: files.stat(path),
+    "stat_many": _stat_one,
     "append": lambda files, path: files.append(path, b"new"),
     "remove": lambda files, path: files.remove(path),
+    "read_link": lambda files, path: files.read_link(path),
+    "change_mode": lambda files, path: files.change_mode(path, 0o700),
     "rename": lambda files, path: files.rename(path, f"{path}-renamed"),
 }
 """Operations on something that must be there."""
@@ -64,8 +84,12 @@ ALL: Mapping[str, Operation] = {
     **NEEDING,
     "write": lambda files, path: files.write(path, b"new"),
     "make_dirs": lambda files, path: files.make_dirs(path),
+    "make_link": lambda files, path: files.make_link(path, "target"),
     "canonical_path": lambda files, path: files.canonical_path(path),
 }
+
+NAMING = ("remove", "rename", "read_link")
+"""Operations on a name itself, be it a link."""
 
 
 def each(operations: Mapping[str, Operation]) -> pytest.MarkDecorator:
@@ -84,6 +108,16 @@ class FileContract:
     """Subclass it and give it a fixture ``host``."""
 
     pytestmark = pytest.mark.anyio
+
+    @pytest.fixture(autouse=True)
+    def _leave_out_what_need_not_be_there(self, request: pytest.FixtureRequest, host: Host) -> None:
+        """Skip the operations that an adapter may do without."""
+        if "operation" in request.fixturenames:
+            operation = request.getfixturevalue("operation")
+            if operation in (ALL["read_link"], ALL["make_link"]):
+                host.require(host.capabilities.makes_links, "read_link and make_link")
+            if operation is ALL["change_mode"]:
+                host.require(host.capabilities.changes_modes, "change_mode")
 
     # ---------------------------------------------------------------- promises of every method
 
@@ -106,7 +140,7 @@ class FileContract:
         path = host.path("x" * 5000)
         await refused("name_too_long", path, operation(host.env.files, path))
 
-    @each({name: operation for name, operation in ALL.items() if name not in ("remove", "rename", "make_dirs")})
+    @each({name: operation for name, operation in ALL.items() if name not in (*NAMING, "make_dirs", "make_link")})
     async def test_links_in_a_circle_are_a_loop(self, host: Host, operation: Operation) -> None:
         await host.symlink("loop_b", "loop_a")
         path = await host.symlink("loop_a", "loop_b")
@@ -129,7 +163,7 @@ class FileContract:
         path = host.path("missing")
         await refused("not_found", path, operation(host.env.files, path))
 
-    @each({name: operation for name, operation in NEEDING.items() if name not in ("remove", "rename")})
+    @each({name: operation for name, operation in NEEDING.items() if name not in NAMING})
     async def test_a_broken_link_leads_to_nothing(self, host: Host, operation: Operation) -> None:
         path = await host.symlink("missing", "broken")
         await refused("not_found", path, operation(host.env.files, path))
@@ -222,6 +256,26 @@ class FileContract:
     async def test_a_version_stays_while_nothing_changes(self, host: Host) -> None:
         path = await host.write("file")
         assert (await host.env.files.stat(path)).version == (await host.env.files.stat(path)).version
+
+    async def test_several_stats_come_in_the_order_asked(self, host: Host) -> None:
+        await host.write("file", b"12345")
+        await host.make_dirs("directory")
+        names = ("file", "missing", "directory", "file")
+        stats = await host.env.files.stat_many([host.path(name) for name in names])
+        found = [(stat.kind, stat.size) if isinstance(stat, FileStat) else stat.code for stat in stats]
+        assert found == [("file", 5), "not_found", ("directory", 0), ("file", 5)]
+        assert stats[0] == await host.env.files.stat(host.path("file"))
+
+    async def test_several_stats_follow_links_unless_asked_not_to(self, host: Host) -> None:
+        await host.write("file", b"12345")
+        paths = [await host.symlink("file", "link"), await host.symlink("missing", "broken")]
+        followed = await host.env.files.stat_many(paths)
+        themselves = await host.env.files.stat_many(paths, follow_symlinks=False)
+        assert [stat.kind if isinstance(stat, FileStat) else stat.code for stat in followed] == ["file", "not_found"]
+        assert [stat.kind for stat in themselves if isinstance(stat, FileStat)] == ["symlink", "symlink"]
+
+    async def test_no_stats_are_asked(self, host: Host) -> None:
+        assert list(await host.env.files.stat_many([])) == []
 
     # ---------------------------------------------------------------- list_dir, list_dirs
 
@@ -327,6 +381,15 @@ class FileContract:
         contents = await host.env.files.read_many([host.path(name) for name in names], max_bytes=3)
         found = [content.data if isinstance(content, FileContent) else content.code for content in contents]
         assert found == [b"222", "not_found", "is_a_directory", b"111"]
+
+    async def test_starts_of_several_files_come_with_their_sizes(self, host: Host) -> None:
+        await host.write("long", b"1234")
+        await host.write("short", b"12")
+        await host.make_dirs("directory")
+        names = ("short", "missing", "directory", "long")
+        starts = await host.env.files.read_starts([host.path(name) for name in names], max_bytes=3)
+        found = [(s.data, s.size, s.complete) if isinstance(s, FileStart) else s.code for s in starts]
+        assert found == [(b"12", 2, True), "not_found", "is_a_directory", (b"123", 4, False)]
 
     async def test_no_files_are_asked(self, host: Host) -> None:
         assert list(await host.env.files.read_many([], max_bytes=3)) == []
@@ -673,6 +736,10 @@ class FileContract:
         await refused("read_only", new, files.make_dirs(new))
         await refused("read_only", old, files.remove(old))
         await refused("read_only", old, files.rename(old, new))
+        if host.capabilities.makes_links:
+            await refused("read_only", new, files.make_link(new, "old"))
+        if host.capabilities.changes_modes:
+            await refused("read_only", old, files.change_mode(old, 0o600))
         assert await host.content(old) == b"before"
         assert list(await files.make_dirs(host.path("mounted"))) == []
 
@@ -815,6 +882,132 @@ class FileContract:
             await host.env.files.rename(source, host.path("missing", "file"))
         assert caught.value.code == "not_found"
         assert await host.names() == ["file"]
+
+    # ---------------------------------------------------------------- read_link, make_link
+
+    @pytest.mark.parametrize("target", ["file", "directory", "./directory/../file", "missing/below", "link", "/"])
+    async def test_a_link_says_what_it_was_made_with(self, host: Host, target: str) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        await host.write("file")
+        await host.make_dirs("directory")
+        path = host.path("link")
+        try:
+            await host.env.files.make_link(path, target)
+        except PortError as error:
+            if error.code != "outside_workspace" or target != "/":
+                raise
+            assert "link" not in await host.names()
+            return
+        assert await host.env.files.read_link(path) == target
+        assert (await host.env.files.stat(path, follow_symlinks=False)).kind == "symlink"
+        assert DirEntry("link", "symlink") in await host.env.files.list_dir(host.root)
+
+    async def test_a_link_leads_on_from_its_own_directory(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        path = await host.write("a/file", b"data")
+        await host.make_dirs("b")
+        await host.env.files.make_link(host.path("b", "link"), "../a/file")
+        await host.env.files.make_link(host.path("b", "whole"), path)
+        assert await host.content(host.path("b", "link")) == b"data"
+        assert await host.content(host.path("b", "whole")) == b"data"
+        assert await host.env.files.canonical_path(host.path("b", "link")) == path
+
+    async def test_a_link_that_was_made_otherwise_can_be_read(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        assert await host.env.files.read_link(await host.symlink("some/where", "link")) == "some/where"
+
+    async def test_a_target_need_not_be_utf_8(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links and host.capabilities.undecodable_names, "names that are not UTF-8")
+        await host.env.files.make_link(host.path("link"), "caf\udce9")
+        assert await host.env.files.read_link(host.path("link")) == "caf\udce9"
+
+    @pytest.mark.parametrize("target", ["", "a\0b", "a\ud800b"])
+    async def test_a_target_must_be_a_path(self, host: Host, target: str) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        path = host.path("link")
+        await refused("invalid_path", path, host.env.files.make_link(path, target))
+        assert await host.names() == []
+
+    async def test_a_link_replaces_nothing(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        file, directory = await host.write("file"), await host.make_dirs("directory")
+        await host.env.files.make_link(host.path("broken"), "missing")
+        for path in (file, directory, host.path("broken")):
+            await refused("already_exists", path, host.env.files.make_link(path, "other"))
+        assert await host.content(file) == b"content"
+        assert await host.env.files.read_link(host.path("broken")) == "missing"
+
+    async def test_the_directory_of_a_link_must_exist(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        path = host.path("missing", "link")
+        await refused("not_found", path, host.env.files.make_link(path, "target"))
+
+    async def test_a_read_only_directory_takes_no_link(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        host.require(host.capabilities.enforces_permissions, "permissions that bind the user")
+        directory = await host.make_dirs("directory")
+        await host.setup.set_mode(directory, 0o555)
+        await refused("permission_denied", f"{directory}/link", host.env.files.make_link(f"{directory}/link", "x"))
+
+    async def test_only_a_link_can_be_read_as_one(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        for path in (await host.write("file"), await host.make_dirs("directory")):
+            await refused("invalid_path", path, host.env.files.read_link(path))
+
+    async def test_of_many_that_make_one_link_one_wins(self, host: Host) -> None:
+        host.require(host.capabilities.makes_links, "read_link and make_link")
+        path, answers = host.path("link"), dict[str, str]()
+
+        async def make(target: str) -> None:
+            try:
+                await host.env.files.make_link(path, target)
+                answers[target] = "made"
+            except PortError as error:
+                answers[target] = error.code
+
+        async with anyio.create_task_group() as group:
+            for number in range(10):
+                group.start_soon(make, f"target-{number}")
+        assert sorted(answers.values()) == ["already_exists"] * 9 + ["made"]
+        assert answers[await host.env.files.read_link(path)] == "made"
+
+    # ---------------------------------------------------------------- change_mode
+
+    @pytest.mark.parametrize("mode", [0o600, 0o751, 0o444, 0o000])
+    async def test_the_mode_of_a_file_can_be_changed(self, host: Host, mode: int) -> None:
+        host.require(host.capabilities.changes_modes, "change_mode")
+        path = await host.write("file")
+        before = await host.env.files.stat(path)
+        await host.env.files.change_mode(path, mode)
+        after = await host.env.files.stat(path)
+        assert (after.mode, after.size, after.mtime_ns) == (mode, before.size, before.mtime_ns)
+
+    async def test_the_mode_of_a_directory_can_be_changed(self, host: Host) -> None:
+        host.require(host.capabilities.changes_modes, "change_mode")
+        path = await host.make_dirs("directory")
+        await host.env.files.change_mode(path, 0o500)
+        assert (await host.env.files.stat(path)).mode == 0o500
+        if host.capabilities.enforces_permissions:
+            new = f"{path}/new"
+            await refused("permission_denied", new, host.env.files.write(new, b""))
+        await host.env.files.change_mode(path, 0o755)
+        await host.env.files.write(f"{path}/new", b"")
+
+    async def test_a_mode_goes_through_links(self, host: Host) -> None:
+        host.require(host.capabilities.changes_modes, "change_mode")
+        path = await host.write("file")
+        link = await host.symlink("file", "link")
+        before = await host.env.files.stat(link, follow_symlinks=False)
+        await host.env.files.change_mode(link, 0o640)
+        assert (await host.env.files.stat(path)).mode == 0o640
+        assert (await host.env.files.stat(link, follow_symlinks=False)).mode == before.mode
+
+    async def test_an_unreadable_file_can_be_made_readable_again(self, host: Host) -> None:
+        host.require(host.capabilities.changes_modes, "change_mode")
+        path = await host.write("file", b"data")
+        await host.env.files.change_mode(path, 0o000)
+        await host.env.files.change_mode(path, 0o600)
+        assert await host.content(path) == b"data"
 
     # ---------------------------------------------------------------- canonical_path
 

@@ -32,7 +32,9 @@ class Capabilities:
         symlinks: ``Setup.make_symlink`` works.
         hard_links: ``Setup.make_hard_link`` works.
         fifos: ``Setup.make_fifo`` works.
+        makes_links: ``read_link`` and ``make_link`` of the port work.
         modes: Permission bits are kept; ``Setup.set_mode`` works.
+        changes_modes: ``change_mode`` of the port works.
         markings: A file has an owner, a group or attributes; ``Setup.mark`` and ``Setup.marking`` work.
         enforces_permissions: They bind the user (not so for root).
         undecodable_names: Names need not be UTF-8.
@@ -44,12 +46,15 @@ class Capabilities:
         commands: There are programs: a POSIX shell, ``cat``, ``printf``, ``sleep``, ``env``.
         background_work: What a command leaves running goes on working after the call.
         resource_limits: Commands can be limited.
+        kills_everything: No shape of process can outlive a kill.
     """
 
     symlinks: bool = True
     hard_links: bool = True
     fifos: bool = True
+    makes_links: bool = True
     modes: bool = True
+    changes_modes: bool = True
     markings: bool = True
     enforces_permissions: bool = True
     undecodable_names: bool = True
@@ -61,6 +66,7 @@ class Capabilities:
     commands: bool = True
     background_work: bool = True
     resource_limits: bool = True
+    kills_everything: bool = True
 
 
 class Setup(Protocol):

@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, Protocol
 
 import pytest
 from attrs import Factory, frozen
@@ -18,7 +18,7 @@ from contract.host import Capabilities, Host
 from handrail.adapters.local.environment import local_environment
 from handrail.adapters.memory import MemoryEnvironment, MemoryFiles, Special, Symlink, VirtualClock, memory_environment
 
-__all__ = ["VARIABLES", "LocalSetup", "MemorySetup", "local_host", "memory_host", "unprivileged"]
+__all__ = ["VARIABLES", "Hosted", "LocalSetup", "MemorySetup", "in_memory", "local_host", "memory_host", "unprivileged"]
 
 VARIABLES = {"VISIBLE": "shown", "SECRET": "hidden"}
 """What a test may expect a command to inherit."""
@@ -138,6 +138,28 @@ class LocalSetup:
             subprocess.run(["umount", mount], check=True)
 
 
+class HostMaker(Protocol):
+    """Makes a host; gets a directory of the test's own."""
+
+    def __call__(self, tmp_path: Path, /) -> AbstractAsyncContextManager[Host]: ...
+
+
+class Hosted:
+    """Gives a contract suite its fixture ``host``; mixed in before the suite."""
+
+    make: ClassVar[HostMaker]
+
+    @pytest.fixture
+    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
+        async with type(self).make(tmp_path) as host:
+            yield host
+
+
+def in_memory(_: Path) -> AbstractAsyncContextManager[Host]:
+    """Return an ordinary host in memory, for ``Hosted``."""
+    return memory_host()
+
+
 @contextmanager
 def unprivileged(root: Path) -> Generator[None, None, None]:
     """Work as a user whom permissions bind, and who owns a directory; needs root."""
@@ -173,6 +195,7 @@ async def local_host(root: Path) -> AsyncGenerator[Host]:
             new_file_mode=0o666 & ~umask,
             limited_space=may_mount,
             read_only_mounts=may_mount,
+            kills_everything=sys.platform in ("linux", "win32"),
         )
         try:
             async with local_environment(cwd=root) as env:

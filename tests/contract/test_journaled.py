@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,45 +13,40 @@ from contract.clock_contract import ClockContract
 from contract.command_contract import CommandContract
 from contract.file_contract import FileContract
 from contract.host import Host
-from contract.hosts import local_host, memory_host
+from contract.hosts import Hosted, local_host, memory_host
 from handrail.adapters.journal import journal
 
 
+@asynccontextmanager
+async def journaled_memory(_: Path) -> AsyncGenerator[Host]:
+    async with memory_host() as host:
+        yield evolve(host, env=journal(host.env))
+
+
+@asynccontextmanager
+async def journaled_local(tmp_path: Path) -> AsyncGenerator[Host]:
+    root = tmp_path / "root"
+    root.mkdir()
+    async with local_host(root) as host:
+        yield evolve(host, env=journal(host.env, tmp_path / "journal"))
+
+
 @pytest.mark.both_backends
-class TestJournaledMemoryFiles(FileContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with memory_host() as host:
-            yield evolve(host, env=journal(host.env))
+class TestJournaledMemoryFiles(Hosted, FileContract):
+    make = staticmethod(journaled_memory)
 
 
-class TestJournaledMemoryCommands(CommandContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with memory_host() as host:
-            yield evolve(host, env=journal(host.env))
+class TestJournaledMemoryCommands(Hosted, CommandContract):
+    make = staticmethod(journaled_memory)
 
 
-class TestJournaledLocalFiles(FileContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        root = tmp_path / "root"
-        root.mkdir()
-        async with local_host(root) as host:
-            yield evolve(host, env=journal(host.env, tmp_path / "journal"))
+class TestJournaledLocalFiles(Hosted, FileContract):
+    make = staticmethod(journaled_local)
 
 
-class TestJournaledLocalCommands(CommandContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        root = tmp_path / "root"
-        root.mkdir()
-        async with local_host(root) as host:
-            yield evolve(host, env=journal(host.env, tmp_path / "journal"))
+class TestJournaledLocalCommands(Hosted, CommandContract):
+    make = staticmethod(journaled_local)
 
 
-class TestJournaledLocalClock(ClockContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with local_host(tmp_path) as host:
-            yield evolve(host, env=journal(host.env))
+class TestJournaledLocalClock(Hosted, ClockContract):
+    make = staticmethod(journaled_local)

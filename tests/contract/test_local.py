@@ -14,14 +14,11 @@ from contract.clock_contract import ClockContract
 from contract.command_contract import CommandContract
 from contract.file_contract import FileContract
 from contract.host import Host
-from contract.hosts import local_host, unprivileged
+from contract.hosts import Hosted, local_host, unprivileged
 
 
-class TestLocalFiles(FileContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with local_host(tmp_path) as host:
-            yield host
+class TestLocalFiles(Hosted, FileContract):
+    make = staticmethod(local_host)
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can become somebody else")
@@ -40,15 +37,9 @@ class TestLocalFilesOfAnOrdinaryUser(FileContract):
             yield host
 
 
-class TestLocalCommands(CommandContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with local_host(tmp_path) as host:
-            yield host
+class TestLocalCommands(Hosted, CommandContract):
+    make = staticmethod(local_host)
 
 
-class TestLocalClock(ClockContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with local_host(tmp_path) as host:
-            yield host
+class TestLocalClock(Hosted, ClockContract):
+    make = staticmethod(local_host)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import cast
 
 import pytest
 
@@ -11,21 +12,29 @@ from contract.clock_contract import ClockContract
 from contract.command_contract import CommandContract
 from contract.file_contract import FileContract
 from contract.host import Host
-from contract.hosts import memory_host
+from contract.hosts import Hosted, in_memory, memory_host
+from handrail.adapters.memory import MemoryFiles
+
+
+@asynccontextmanager
+async def one_by_one() -> AsyncGenerator[Host]:
+    """Yield a host that uses the port's default bodies: where faults are planned, each step of a batch may meet one."""
+    async with memory_host() as host:
+        cast(MemoryFiles, host.env.files).faults.delay(0.0, path="/nowhere")
+        yield host
+
 
 HOSTS: Mapping[str, Callable[[], AbstractAsyncContextManager[Host]]] = {
     "superuser": lambda: memory_host(superuser=True),
     "ignores_case": lambda: memory_host(case_sensitive=False),
     "decomposes": lambda: memory_host(normalization="NFD"),
+    "one_by_one": one_by_one,
 }
 
 
 @pytest.mark.both_backends
-class TestMemoryFiles(FileContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with memory_host() as host:
-            yield host
+class TestMemoryFiles(Hosted, FileContract):
+    make = staticmethod(in_memory)
 
 
 class TestMemoryFilesOfOtherKinds(FileContract):
@@ -36,16 +45,10 @@ class TestMemoryFilesOfOtherKinds(FileContract):
 
 
 @pytest.mark.both_backends
-class TestMemoryCommands(CommandContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with memory_host() as host:
-            yield host
+class TestMemoryCommands(Hosted, CommandContract):
+    make = staticmethod(in_memory)
 
 
 @pytest.mark.both_backends
-class TestMemoryClock(ClockContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with memory_host() as host:
-            yield host
+class TestMemoryClock(Hosted, ClockContract):
+    make = staticmethod(in_memory)

@@ -13,12 +13,12 @@ from contract.clock_contract import ClockContract
 from contract.command_contract import CommandContract
 from contract.file_contract import FileContract
 from contract.host import Host
-from contract.hosts import local_host, memory_host
+from contract.hosts import Hosted, local_host, memory_host
 from handrail.adapters.recording import MemoryLog, record, verify_log
 
 
 @asynccontextmanager
-async def recorded_memory() -> AsyncGenerator[Host]:
+async def recorded_memory(_: Path) -> AsyncGenerator[Host]:
     log = MemoryLog()
     async with memory_host() as host:
         env = record(host.env, log)
@@ -39,45 +39,27 @@ async def recorded_local(tmp_path: Path) -> AsyncGenerator[Host]:
 
 
 @pytest.mark.both_backends
-class TestRecordedMemoryFiles(FileContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with recorded_memory() as host:
-            yield host
+class TestRecordedMemoryFiles(Hosted, FileContract):
+    make = staticmethod(recorded_memory)
 
 
 @pytest.mark.both_backends
-class TestRecordedMemoryCommands(CommandContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with recorded_memory() as host:
-            yield host
+class TestRecordedMemoryCommands(Hosted, CommandContract):
+    make = staticmethod(recorded_memory)
 
 
 @pytest.mark.both_backends
-class TestRecordedMemoryClock(ClockContract):
-    @pytest.fixture
-    async def host(self) -> AsyncGenerator[Host]:
-        async with recorded_memory() as host:
-            yield host
+class TestRecordedMemoryClock(Hosted, ClockContract):
+    make = staticmethod(recorded_memory)
 
 
-class TestRecordedLocalFiles(FileContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with recorded_local(tmp_path) as host:
-            yield host
+class TestRecordedLocalFiles(Hosted, FileContract):
+    make = staticmethod(recorded_local)
 
 
-class TestRecordedLocalCommands(CommandContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with recorded_local(tmp_path) as host:
-            yield host
+class TestRecordedLocalCommands(Hosted, CommandContract):
+    make = staticmethod(recorded_local)
 
 
-class TestRecordedLocalClock(ClockContract):
-    @pytest.fixture
-    async def host(self, tmp_path: Path) -> AsyncGenerator[Host]:
-        async with recorded_local(tmp_path) as host:
-            yield host
+class TestRecordedLocalClock(Hosted, ClockContract):
+    make = staticmethod(recorded_local)

@@ -205,6 +205,27 @@ async def test_an_edit_reads_once_and_writes_once(tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"bytes.\nthe very last line\n")
 
 
+async def test_a_large_file_of_nuls_is_refused_by_its_start(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as stream:
+        stream.truncate(64 * MEGABYTE)
+    async with local_environment(tmp_path) as real:
+        env, counts = counted(real)
+        async with Toolbox(env, [edit_tool()]) as toolbox:
+            edits = [{"oldText": "a", "newText": "b"}]
+            result = await toolbox.call("edit", {"path": "sparse", "edits": edits})
+    assert result.error_code == "undecodable"
+    assert counts["read"] == 1  # of the start
+
+
+async def test_a_large_text_with_a_stray_nul_is_edited(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    path.write_bytes(b"a\0\n" + b"a line of 20 bytes.\n" * 500_000 + b"the end\n")
+    async with local_environment(tmp_path) as env, Toolbox(env, [edit_tool()]) as toolbox:
+        result = await toolbox.call("edit", {"path": path.name, "edits": [{"oldText": "the end", "newText": "all"}]})
+    assert not result.is_error, result.text
+    assert path.read_bytes().endswith(b"bytes.\nall\n")
+
+
 async def test_a_write_is_one_operation(tmp_path: Path) -> None:
     async with local_environment(tmp_path) as real:
         env, counts = counted(real)

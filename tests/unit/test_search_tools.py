@@ -62,6 +62,42 @@ async def test_binary_files_are_said_to_match() -> None:
         )
 
 
+async def test_a_nul_ends_a_line_of_a_binary_file() -> None:
+    files: dict[str, Entry] = {
+        "strings": b"\0\0\0one\0two\0\0",
+        "split": b"on\0e",
+        "wide": "on\0e\0one\n".encode("utf-16"),
+        "text": "one\n",
+    }
+    async with memory_environment(files) as env:
+        for use_re2 in (True, False):
+            result = await call(env, "grep", {"pattern": "^one$"}, use_re2=use_re2)
+            assert result.text == "Binary file strings matches\ntext:1: one\nBinary file wide matches"
+            assert (await call(env, "grep", {"pattern": "on.e"}, use_re2=use_re2)).text == "No matches found"
+
+
+async def test_a_mark_or_an_encoding_among_plain_files_is_not_passed_over() -> None:
+    files: dict[str, Entry] = {
+        "a": "miss",
+        "marked": b"\xef\xbb\xbfhit\n",
+        "wide": "hit\n".encode("utf-16"),
+        "z": "miss\n",
+    }
+    async with memory_environment(files) as env:
+        assert (await call(env, "grep", {"pattern": "^hit$"})).text == "marked:1: hit\nwide:1: hit"
+        assert (await call(env, "grep", {"pattern": "miss$"})).text == "a:1: miss\nz:1: miss"
+
+
+async def test_a_large_binary_file_is_searched_block_by_block() -> None:
+    nuls = b"\0" * (17 * 1024 * 1024)
+    async with memory_environment({"sparse": nuls + b"one\0" + nuls, "late": b"one\n" * 5_000_000 + b"\0"}) as env:
+        result = await call(env, "grep", {"pattern": "^one$"})
+        assert result.text.startswith("late:1: one\n")
+        found = await call(env, "grep", {"pattern": "^one$", "path": "sparse"})
+        assert found.text == "Binary file sparse matches"
+        assert (await call(env, "grep", {"pattern": "two", "path": "sparse"})).text == "No matches found"
+
+
 async def test_a_long_line_is_cut_around_its_match() -> None:
     async with memory_environment({"min.js": "x" * 5000 + "needle" + "y" * 5000}) as env:
         for use_re2 in (True, False):
@@ -193,6 +229,34 @@ async def test_where_ripgrep_fails_the_scan_does_its_work(output: str) -> None:
         result = await call(env, "grep", {"pattern": "hit"}, engine="ripgrep")
         lines = "a:1: hit\nb:1: hit\n" if output else "No matches found\n"
         assert result.text == f"{lines}\n[1 path could not be read]"
+
+
+@pytest.mark.parametrize(
+    ("files", "asked"),
+    [
+        ({f"f{number}": "miss\n" for number in range(100)}, 0),
+        ({f"f{number}": "miss\n" for number in range(200)}, 2),
+        ({f"f{number}": "miss\n" * 1_000_000 for number in range(4)}, 2),
+    ],
+    ids=["few", "many", "large"],
+)
+async def test_ripgrep_is_asked_only_where_there_is_much_to_search(files: dict[str, Entry], asked: int) -> None:
+    async with memory_environment(files) as env:
+        runs: list[bool] = []
+
+        async def rg(process: Process) -> int:
+            runs.append("--version" in process.arguments)
+            if not runs[-1]:
+                return 1
+            await process.write("ripgrep 15.1.0\n")
+            return 0
+
+        env.commands.on(("rg",), rg)
+        box = toolbox(env)
+        assert (await box.call("grep", {"pattern": "hit"})).text == "No matches found"
+        assert len(runs) == asked
+        await box.call("grep", {"pattern": "hit", "path": "f1"})
+        assert runs == [True, False][:asked]
 
 
 @pytest.mark.parametrize("version", ["ripgrep 12.1.1\n", "something else\n"])

@@ -116,6 +116,17 @@ async def test_a_toolbox_may_be_made_of_a_mapping(env: Environment) -> None:
     assert dict(toolbox.tools) == {"echo": echo}
 
 
+async def test_tools_of_one_name_are_refused(env: Environment) -> None:
+    with pytest.raises(ValueError, match="several tools have the same name: echo"):
+        Toolbox(env, [echo, echo])
+
+
+async def test_an_unknown_format_is_refused(env: Environment) -> None:
+    formats = "jsonschema, anthropic, openai, mcp"
+    with pytest.raises(ValueError, match=f"no format 'xml'; the formats are {formats}"):
+        Toolbox(env, [echo]).describe("xml")  # type: ignore[arg-type]
+
+
 async def test_an_unknown_tool_is_an_error_that_lists_the_tools(env: Environment) -> None:
     result = await Toolbox(env, [echo, Gate().tool()]).call("list", {})
     assert (result.is_error, result.error_code) == (True, "unknown_tool")

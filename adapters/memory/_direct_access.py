@@ -1,4 +1,4 @@
-"""Bench: how a test looks at a file tree in memory and prepares it, without waiting, rights or faults."""
+"""DirectAccess: how a test looks at a file tree in memory and prepares it, without waiting, rights or faults."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from handrail.adapters.memory.entries import Directory, Entry, File, Special, Sy
 from handrail.ports.errors import PortError
 from handrail.ports.files import FileKind
 
-__all__ = ["Bench"]
+__all__ = ["DirectAccess"]
 
 
-class Bench:
+class DirectAccess:
     """Plain methods on a tree. They see what is there now, also after the environment closed.
 
     All raise PortError as the port does, e.g. ``not_found``.
