@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-__all__ = ["ClockPort", "Deadline"]
+import anyio
+
+__all__ = ["ClockPort", "Deadline", "ScopeDeadline"]
 
 
 class Deadline(Protocol):
@@ -16,6 +18,22 @@ class Deadline(Protocol):
     def expired(self) -> bool:
         """Whether the limit cancelled the block. Stays true afterwards."""
         ...
+
+
+class ScopeDeadline:
+    """The Deadline of an adapter that cancels the block through a cancel scope of its own.
+
+    Args:
+        scope: It is cancelled by nothing but the limit.
+    """
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+
+    @property
+    def expired(self) -> bool:
+        """Whether the scope was cancelled and ended the block."""
+        return self._scope.cancelled_caught
 
 
 class ClockPort(Protocol):

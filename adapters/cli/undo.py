@@ -11,7 +11,7 @@ from attrs import frozen
 from handrail.adapters.cli import terminal
 from handrail.adapters.cli.errors import UsageError
 from handrail.adapters.cli.recording import journal_of, with_journal
-from handrail.adapters.journal import Change, History, JournalError, UndoConflict, Undone
+from handrail.adapters.journal import Change, History, JournalError, State, UndoConflict, Undone
 from handrail.adapters.local.environment import local_environment
 from handrail.adapters.recording import LogError, Redaction, record
 
@@ -100,4 +100,14 @@ def _list(history: History) -> int:
 
 
 def _what(change: Change) -> str:
-    return f"({change.before.kind} -> {change.after.kind}, {change.before.size} -> {change.after.size} bytes)"
+    with_modes = change.before.kind == change.after.kind and change.before.mode != change.after.mode
+    return f"({_state(change.before, with_modes)} -> {_state(change.after, with_modes)})"
+
+
+def _state(state: State, with_mode: bool) -> str:
+    said: str = state.kind
+    if state.kind == "file":
+        said = f"file of {state.size} bytes"
+    elif state.kind == "symlink":
+        said = f"symlink to {state.target}"
+    return f"{said}, mode {state.mode:04o}" if with_mode and state.mode is not None else said

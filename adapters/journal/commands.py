@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import anyio
 
 from handrail.adapters.journal.ledger import Ledger
@@ -25,6 +27,10 @@ class JournaledCommands(CommandPort):
         self._ledger = ledger
         self._watch = watch
 
+    @property
+    def may_survive(self) -> Sequence[str]:
+        return self._commands.may_survive
+
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         if not self._watch.roots:
             return await self._commands.run(command, on_output, on_exit)
@@ -37,8 +43,7 @@ class JournaledCommands(CommandPort):
             with anyio.CancelScope(shield=True):
                 async with self._ledger.lock:
                     effect = await self._watch.refresh()
-                    changes = [(path, before, after) for path, (before, after) in effect.items()]
-                    await self._ledger.note(changes, {}, group)
+                    await self._ledger.note(effect, {}, group)
 
     async def find_program(self, name: str) -> str | None:
         return await self._commands.find_program(name)

@@ -40,9 +40,9 @@ def journal(
     """Return an environment that does the same and keeps what was there before each change.
 
     Through the FilePort every change is covered, wherever it is. Commands are covered inside ``roots`` only, by
-    looking at them before and after; the first look reads every file there. Not covered: symbolic links, special
-    files, modes of directories, owners, time stamps, extended attributes and hard links that a command makes or
-    removes; what background processes do after their command; anything outside of the roots.
+    looking at them before and after; the first look reads every file there. Not covered: special files, owners, time
+    stamps, extended attributes and hard links that a command makes or removes; symbolic links and modes of directories
+    where the port cannot set them; what background processes do after their command; anything outside of the roots.
     ``history.not_covered`` names what was met of these. Two commands that run at once share their changes: each is
     noted for the one that ends first.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import anyio
 from attrs import define, frozen
 
 from handrail.adapters.journal.ledger import Ledger, net_effect
-from handrail.adapters.journal.looking import look
-from handrail.adapters.journal.states import ABSENT, Change, State
+from handrail.adapters.journal.looking import Openings, join, look, split
+from handrail.adapters.journal.states import ABSENT, Change, Effect, State
 from handrail.adapters.journal.watching import Watch
 from handrail.ports.errors import PortError
 from handrail.ports.files import FilePort
@@ -145,25 +145,55 @@ class History:
         await self._ledger.mark("undone", list(dict.fromkeys(change.group for change in changes)))
         return done
 
-    async def _restore(self, effect: Mapping[str, tuple[State, State]], force: bool) -> Undone:
+    async def _restore(self, effect: Effect, force: bool) -> Undone:
         """Bring each path from its second state to its first."""
         async with self._ledger.lock:
             wanted = {path: before for path, (before, after) in effect.items() if before != after}
-            current = {path: await look(self._files, path, self._ledger.max_bytes) for path in wanted}
-            if not force:
-                await self._refuse_conflicts(effect, current)
+            opened = Openings(self._files)
+            modes: dict[str, int] = {}
             failed: dict[str, str] = {}
-            with anyio.CancelScope(shield=True):  # all of it or nothing
-                await self._apply(wanted, {path: state for path, (state, _) in current.items()}, failed)
+            try:
+                current = await self._look(wanted, opened)
+                if not force:
+                    await self._refuse_conflicts(effect, current)
+                with anyio.CancelScope(shield=True):  # all of it or nothing
+                    await self._apply(wanted, {path: state for path, (state, _) in current.items()}, modes, failed)
+            finally:
+                failed |= await opened.close(modes)
             return Undone(sorted(wanted.keys() - failed.keys()), failed)
 
-    async def _refuse_conflicts(
-        self, effect: Mapping[str, tuple[State, State]], current: Mapping[str, tuple[State, bytes | None]]
-    ) -> None:
+    async def _look(self, wanted: Iterable[str], opened: Openings) -> dict[str, tuple[State, bytes | None]]:
+        """Look at paths as they are now, from the outside in.
+
+        What is behind something that is no directory (any more) is not there: a link in the place of a directory is
+        not followed. Directories of which the owner may not change the entries are opened.
+        """
+        paths = set(wanted)
+        around = {directory for path in paths for directory in self._directories_of(path, paths)}
+        current: dict[str, tuple[State, bytes | None]] = {}
+        for path in sorted(paths | around, key=_depth):
+            directory = split(path)[0]
+            if directory in current and current[directory][0].kind != "directory":
+                current[path] = (ABSENT, None)
+                continue
+            current[path] = await look(self._files, path, self._ledger.max_bytes)
+            state = current[path][0]
+            if path in around and state.kind == "directory" and state.mode is not None:
+                await opened.open_to_change(path, state.mode)
+        return {path: found for path, found in current.items() if path in paths}
+
+    def _directories_of(self, path: str, changed: Container[str]) -> Iterator[str]:
+        """The directories that a path is in, as far as they are watched or changed themselves."""
+        directory, _ = split(path)
+        while directory and (directory in changed or self._watch.covers(directory)):
+            yield directory
+            directory, _ = split(directory)
+
+    async def _refuse_conflicts(self, effect: Effect, current: Mapping[str, tuple[State, bytes | None]]) -> None:
         conflicts: dict[str, str] = {}
         for path, (now, data) in current.items():
-            expected = effect[path][1]
-            if not _alike(expected, now):
+            before, expected = effect[path]
+            if not expected.matches(now) and not before.matches(now):
                 conflicts[path] = _difference(path, expected, await self._content(expected), now, data)
         for path, (before, after) in effect.items():
             if after.kind == "directory" and before.kind != "directory" and path not in conflicts:
@@ -172,60 +202,79 @@ class History:
         if conflicts:
             raise UndoConflict(sorted(conflicts), "".join(conflicts[path] for path in sorted(conflicts)))
 
-    async def _extra(self, directory: str, effect: Mapping[str, tuple[State, State]]) -> list[str]:
+    async def _extra(self, directory: str, effect: Effect) -> list[str]:
         """What is in a directory that is to go, and is not to go itself."""
         try:
             entries = await self._files.list_dir(directory)
         except PortError:
             return []
-        paths = [f"{directory}/{entry.name}" for entry in entries]
+        paths = [join(directory, entry.name) for entry in entries]
         return [path for path in paths if path not in effect or effect[path][0] != ABSENT]
 
-    async def _apply(self, wanted: Mapping[str, State], current: Mapping[str, State], failed: dict[str, str]) -> None:
+    async def _apply(
+        self,
+        wanted: Mapping[str, State],
+        current: Mapping[str, State],
+        modes: dict[str, int],
+        failed: dict[str, str],
+    ) -> None:
+        """Remove what must go and make what is missing; notes the modes that directories are to have in the end."""
         for path, state in wanted.items():
             if state.kind == "other":
-                failed[path] = "links and special files cannot be made again"
+                failed[path] = "what was there cannot be made again"
             elif not state.can_be_restored:
                 failed[path] = "the content before was not kept (too large or unreadable)"
-        todo = {path: state for path, state in wanted.items() if path not in failed and not _same(state, current[path])}
-        gone = [path for path in todo if current[path].kind not in ("absent", todo[path].kind)]
-        for path in sorted(gone, key=_depth, reverse=True):
+        todo = {
+            path: state for path, state in wanted.items() if path not in failed and not state.matches(current[path])
+        }
+        for path in sorted((path for path in todo if _must_go(current[path], todo[path])), key=_depth, reverse=True):
             await self._attempt(path, self._files.remove(path), failed)
-        for path in sorted((path for path in todo if todo[path].kind == "directory"), key=_depth):
-            await self._make_directory(path, todo[path].mode, failed)
-        for path, state in sorted(todo.items()):
-            if state.kind == "file":
-                await self._write(path, state, failed)
+        for path in sorted(todo, key=_depth):
+            state = todo[path]
+            if state.kind == "directory":
+                await self._attempt(path, self._make_directory(path, state, modes), failed)
+            elif state.kind == "file":
+                await self._attempt(path, self._write(path, state), failed)
+            elif state.kind == "symlink":
+                await self._attempt(path, self._make_link(path, state), failed)
         for path, state in todo.items():
             if path not in failed:
                 self._watch.learn(path, state)
 
-    async def _make_directory(self, path: str, mode: int, failed: dict[str, str]) -> None:
-        try:
-            await self._files.make_dirs(path)
-            if (await self._files.stat(path)).mode != mode:
-                failed[path] = f"the directory is there; its mode {mode:04o} cannot be set through the port"
-        except PortError as error:
-            failed[path] = str(error)
+    async def _make_directory(self, path: str, state: State, modes: dict[str, int]) -> None:
+        await self._refuse_detour(path)
+        await self._files.make_dirs(path)
+        if state.mode is not None:
+            modes[path] = state.mode  # at the very end: it may forbid what is still to be done in there
 
-    async def _write(self, path: str, state: State, failed: dict[str, str]) -> None:
+    async def _write(self, path: str, state: State) -> None:
         data = await self._content(state)
         if data is None:
-            failed[path] = "the content is missing from the journal's store"
-        else:
-            await self._attempt(path, self._write_unlocked(path, data, state.mode), failed)
-
-    async def _write_unlocked(self, path: str, data: bytes, mode: int) -> None:
-        directory = path.rpartition("/")[0]
-        if directory:
-            await self._files.make_dirs(directory)
+            raise PortError("io_error", path, "the content is missing from the journal's store")
+        await self._make_room(path)
         try:
-            await self._files.write(path, data, mode=mode)
+            await self._files.write(path, data, mode=state.mode)
         except PortError as error:
             if error.code != "permission_denied":
                 raise
             await self._files.remove(path)  # a file that is read-only now
-            await self._files.write(path, data, mode=mode)
+            await self._files.write(path, data, mode=state.mode)
+
+    async def _make_link(self, path: str, state: State) -> None:
+        assert state.target is not None
+        await self._make_room(path)
+        await self._files.make_link(path, state.target)
+
+    async def _make_room(self, path: str) -> None:
+        """Make the directory of a path, which somebody may have removed."""
+        directory, _ = split(path)
+        await self._refuse_detour(directory)
+        await self._files.make_dirs(directory)
+
+    async def _refuse_detour(self, directory: str) -> None:
+        """Refuse to go on where a directory has become a link to somewhere else."""
+        if await self._files.canonical_path(directory) != directory:
+            raise PortError("conflict", directory, "a link leads elsewhere from here")
 
     async def _attempt(self, path: str, work: Awaitable[object], failed: dict[str, str]) -> None:
         try:
@@ -242,19 +291,9 @@ def _names_group(name: str | None, group: str) -> bool:
     return name is not None and len(name) >= 8 and group.startswith(name)
 
 
-def _alike(expected: State, now: State) -> bool:
-    """Whether a path is as it was left. What was never known by content is compared by what is known."""
-    if expected.kind == "directory":
-        return now.kind == "directory"
-    if expected.kind == "file" and expected.digest is None:
-        return (now.kind, now.size) == ("file", expected.size)
-    return _same(expected, now)
-
-
-def _same(one: State, other: State) -> bool:
-    if one.kind == other.kind == "other":
-        return True
-    return one == other
+def _must_go(now: State, wanted: State) -> bool:
+    """Whether what is there must be removed first: a file is replaced and a directory kept, a link is made anew."""
+    return now.kind != "absent" and (now.kind != wanted.kind or now.kind == "symlink")
 
 
 def _depth(path: str) -> int:
@@ -264,14 +303,14 @@ def _depth(path: str) -> int:
 def _difference(path: str, before: State, old: bytes | None, after: State, new: bytes | None) -> str:
     if before == after:
         return ""
-    if "directory" in (before.kind, after.kind) or "other" in (before.kind, after.kind):
-        return f"{path}: {_said(before)} -> {_said(after)}\n"
     lines: list[str] = []
-    if before.mode != after.mode and "absent" not in (before.kind, after.kind):
+    if before.mode != after.mode and before.mode is not None and after.mode is not None and before.kind == after.kind:
         lines.append(f"{path}: mode {before.mode:04o} -> {after.mode:04o}\n")
-    texts = _texts(old if before.kind == "file" else b"", new if after.kind == "file" else b"")
-    if before.digest == after.digest and before.kind == after.kind:
+    if lines and (before.kind == "directory" or before.digest == after.digest):
         return "".join(lines)
+    if not {before.kind, after.kind} <= {"file", "absent"}:
+        return f"{path}: {_said(before)} -> {_said(after)}\n"
+    texts = _texts(old if before.kind == "file" else b"", new if after.kind == "file" else b"")
     if texts is None:
         return "".join([*lines, f"{path}: {_said(before)} -> {_said(after)}\n"])
     old_name = "/dev/null" if before.kind == "absent" else path
@@ -294,4 +333,6 @@ def _texts(old: bytes | None, new: bytes | None) -> tuple[list[str], list[str]] 
 def _said(state: State) -> str:
     if state.kind == "file":
         return f"file of {state.size} bytes ({'unknown content' if state.digest is None else state.digest[:12]})"
-    return {"absent": "nothing", "directory": "a directory", "other": "a link or special file"}[state.kind]
+    if state.kind == "symlink":
+        return f"a link to {state.target}"
+    return {"absent": "nothing", "directory": "a directory", "other": "something else"}[state.kind]

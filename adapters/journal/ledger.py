@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.to_thread
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
-from handrail.adapters.journal.states import Change, State
+from handrail.adapters.journal.states import Change, Effect, State
 from handrail.adapters.journal.store import JournalStore
 from handrail.ports.context import CallContext, current_call
-from handrail.ports.files import FileContent
 
-__all__ = ["Ledger", "digest_of", "file_state", "net_effect"]
+__all__ = ["Intent", "Ledger", "digest_of", "net_effect"]
 
 
 def digest_of(data: bytes) -> str:
@@ -25,11 +25,19 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def file_state(content: FileContent) -> State:
-    """Return the state of a file that was read; without a digest where the content is not complete."""
-    stat = content.stat
-    digest = digest_of(content.data) if content.complete else None
-    return State("file", stat.mode, stat.size, digest)
+@frozen(eq=False)
+class Intent:
+    """A change that is about to be made.
+
+    Attributes:
+        name: Unique.
+        group: What it belongs to.
+        effect: What it should do.
+    """
+
+    name: str
+    group: str
+    effect: Effect
 
 
 @define(eq=False)
@@ -52,8 +60,21 @@ class Ledger:
 
     def load(self) -> None:
         """Take in what the store has. Blocks."""
+        blocks: list[list[Change]] = []
+        intended: dict[str, list[Change]] = {}
         for record in self.store.records():
-            self._take(record)
+            if "undone" in record or "redone" in record:
+                self._mark(record)
+            elif "done" in record:
+                block = intended.pop(record["done"], [])
+                if "changes" in record:
+                    block[:] = [_from_record(each) for each in record["changes"]]
+            elif "intent" in record:
+                blocks.append([_from_record(each) for each in record["changes"]])
+                intended[record["intent"]] = blocks[-1]
+            else:
+                blocks.append([_from_record(record)])
+        self.changes = [evolve(each, number=number) for number, each in enumerate(chain.from_iterable(blocks))]
 
     def group(self) -> str:
         """Return the group of the running tool call; a new one outside of any."""
@@ -62,33 +83,43 @@ class Ledger:
             return uuid.uuid4().hex
         return self._groups.setdefault(context, uuid.uuid4().hex)
 
-    async def note(
-        self, changes: Iterable[tuple[str, State, State]], contents: Mapping[str, bytes], group: str | None = None
-    ) -> None:
+    async def note(self, effect: Effect, contents: Mapping[str, bytes], group: str | None = None) -> None:
         """Add changes of the running tool call, with the contents that are new.
 
         Args:
-            changes: Path, state before, state after; those without a difference are left out.
+            effect: What changed; what did not is left out.
             contents: Contents by digest.
             group: The group, when it is not a new one for what runs outside of any call.
         """
-        context = current_call.get()
-        group = group or self.group()
-        noted = [
-            Change(
-                len(self.changes) + index,
-                group,
-                context.call_id if context is not None else None,
-                context.tool if context is not None else None,
-                path,
-                before,
-                after,
-            )
-            for index, (path, before, after) in enumerate(each for each in changes if each[1] != each[2])
-        ]
+        noted = self._changes(effect, group or self.group())
         if noted:
             self.changes += noted
-            await self._save([_to_record(change) for change in noted], contents)
+            await self._save(_to_records(noted), contents)
+
+    async def intend(self, effect: Effect, contents: Mapping[str, bytes]) -> Intent:
+        """Keep what a change is about to do, and what is needed to undo it, before it is made.
+
+        When the process is killed before ``settle``, the next one to load the journal takes it for done; where it
+        was not, there is nothing to undo.
+        """
+        intent = Intent(uuid.uuid4().hex, self.group(), effect)
+        records = _to_records(self._changes(effect, intent.group))
+        if records:
+            await self._save([{"intent": intent.name, "changes": records}], contents)
+        return intent
+
+    async def settle(self, intent: Intent, effect: Effect, contents: Mapping[str, bytes]) -> None:
+        """Note what an intended change has really done."""
+        noted = self._changes(effect, intent.group)
+        self.changes += noted
+        intended = self._changes(intent.effect, intent.group)
+        if not intended:
+            if noted:
+                await self._save(_to_records(noted), contents)
+        elif _to_records(noted) == _to_records(intended):
+            await self._save([{"done": intent.name}], contents)
+        else:
+            await self._save([{"done": intent.name, "changes": _to_records(noted)}], contents)
 
     async def keep(self, contents: Mapping[str, bytes]) -> None:
         """Keep contents that may be needed later."""
@@ -98,7 +129,7 @@ class Ledger:
     async def mark(self, word: str, groups: Sequence[str]) -> None:
         """Note that groups were ``undone`` or ``redone``."""
         record = {word: list(groups)}
-        self._take(record)
+        self._mark(record)
         await self._save([record], {})
 
     async def content(self, digest: str) -> bytes | None:
@@ -108,6 +139,15 @@ class Ledger:
     def is_undone(self, group: str) -> bool:
         """Whether a group is undone at present."""
         return any(group in groups for groups in self.undone)
+
+    def _changes(self, effect: Effect, group: str) -> list[Change]:
+        context = current_call.get()
+        call_id, tool = (None, None) if context is None else (context.call_id, context.tool)
+        really = [(path, before, after) for path, (before, after) in effect.items() if before != after]
+        return [
+            Change(len(self.changes) + index, group, call_id, tool, path, before, after)
+            for index, (path, before, after) in enumerate(really)
+        ]
 
     async def _save(self, records: Sequence[Mapping[str, Any]], contents: Mapping[str, bytes]) -> None:
         def work() -> None:
@@ -119,13 +159,15 @@ class Ledger:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(work)
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _mark(self, record: Mapping[str, Any]) -> None:
         if "undone" in record:
             self.undone.append(list(record["undone"]))
-        elif "redone" in record:
-            self.undone = [groups for groups in self.undone if groups != record["redone"]]
         else:
-            self.changes.append(_from_record(record, len(self.changes)))
+            self.undone = [groups for groups in self.undone if groups != record["redone"]]
+
+
+def _to_records(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    return [_to_record(change) for change in changes]
 
 
 def _to_record(change: Change) -> dict[str, Any]:
@@ -139,9 +181,10 @@ def _to_record(change: Change) -> dict[str, Any]:
     }
 
 
-def _from_record(record: Mapping[str, Any], number: int) -> Change:
+def _from_record(record: Mapping[str, Any]) -> Change:
+    """Return a change; its number is given when all are loaded."""
     before, after = State.from_json(record["before"]), State.from_json(record["after"])
-    return Change(number, record["group"], record["call"], record["tool"], record["path"], before, after)
+    return Change(-1, record["group"], record["call"], record["tool"], record["path"], before, after)
 
 
 def net_effect(changes: Iterable[Change]) -> dict[str, tuple[State, State]]:

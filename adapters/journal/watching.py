@@ -1,30 +1,35 @@
 """Watch: what is in the roots that commands may change, so that a command's changes can be told and undone.
 
-A look at a root lists its directories and asks for the stat of every file in one step; only files whose version is
-new, or that were changed too recently for their time stamps to be trusted, are read and hashed. The first look
-reads everything: a command can change any file, so the content of each must be known before.
+A look at a root lists its directories and asks for the stats of all that is in them, two steps for each level of the
+tree. Only files and links whose version is new, or that were changed too recently for their time stamps to be trusted,
+are read. The first look reads everything: a command can change any file, so the content of each must be known before.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from attrs import define, field, frozen
 
 from handrail.adapters.journal.ledger import Ledger
-from handrail.adapters.journal.looking import look, read_state
-from handrail.adapters.journal.states import ABSENT, State
+from handrail.adapters.journal.looking import Openings, look, look_at_link, read_anyway, read_state
+from handrail.adapters.journal.states import ABSENT, Effect, State
 from handrail.ports.clock import ClockPort
 from handrail.ports.errors import PortError
-from handrail.ports.files import FilePort, Version
+from handrail.ports.files import FilePort, FileStat, Version
 
 __all__ = ["Watch"]
+
+_NameTest = Callable[[str], bool]
 
 _SETTLED_NS: Final = 2_000_000_000
 _STATS_AT_ONCE: Final = 4096
 _READS_AT_ONCE: Final = 64
+_BYTES_AT_ONCE: Final = 64 * 1024 * 1024
 
 
 @frozen
@@ -34,7 +39,11 @@ class _Known:
     """``None``: must be read again."""
 
 
-@define(eq=False)
+_GONE: Final = ("not_found", "not_a_directory")
+_OTHER: Final = _Known(State("other"), None)
+
+
+@define(eq=False, slots=False)
 class Watch:
     """Knows the watched roots as they were at the last look.
 
@@ -58,25 +67,38 @@ class Watch:
 
     def learn(self, path: str, state: State) -> None:
         """Take over a change that was made through the port."""
-        if not self._is_watched(path):
+        if not self.covers(path):
             return
         if state == ABSENT:
             self._known.pop(path, None)
         else:
             self._known[path] = _Known(state, None)
 
-    async def refresh(self) -> dict[str, tuple[State, State]]:
+    def covers(self, path: str) -> bool:
+        """Whether a path is in a root, or one itself, and not left out by its name."""
+        for root in self._canonical_roots or ():
+            if path == root:
+                return True
+            prefix = root.rstrip("/\\")
+            if path.startswith((prefix + "/", prefix + "\\")):
+                return not any(map(self._is_excluded, path[len(prefix) + 1 :].replace("\\", "/").split("/")))
+        return False
+
+    async def refresh(self) -> Effect:
         """Look at the roots; returns what changed since the last look. New contents are kept."""
         self.left_out.clear()
-        found = await self._look(await self._resolved_roots())
-        before = self._known
-        self._known = found
+        found = await self._look(await self._resolved_roots(), self._known, self._is_excluded)
+        before, self._known = self._known, found
         effect: dict[str, tuple[State, State]] = {}
-        for path in before.keys() | found.keys():
-            old = before[path].state if path in before else ABSENT
-            new = found[path].state if path in found else ABSENT
-            if old != new:
-                effect[path] = (old, new)
+        for path, now in found.items():
+            then = before.get(path)
+            if then is now:
+                continue
+            old = ABSENT if then is None else then.state
+            if old != now.state:
+                effect[path] = (old, now.state)
+        for path in before.keys() - found.keys():
+            effect[path] = (before[path].state, ABSENT)
         return dict(sorted(effect.items()))
 
     async def tree(self, root: str) -> dict[str, State]:
@@ -84,94 +106,159 @@ class Watch:
         state, data = await look(self.files, root, self.ledger.max_bytes)
         if data is not None and state.digest is not None:
             await self.ledger.keep({state.digest: data})
-        states = {root: state}
-        if state.kind == "directory":
-            found = await self._look([root], fresh=True)
-            states |= {path: known.state for path, known in found.items()}
-        return states
+        if state.kind != "directory":
+            return {root: state}
+        found = await self._look([root], {}, lambda _: False)
+        return {root: state} | {path: known.state for path, known in found.items()}
 
     # -------------------------------------------------------------- parts
 
-    def _is_watched(self, path: str) -> bool:
-        for root in self._canonical_roots or ():
-            prefix = root.rstrip("/\\")
-            if path.startswith((prefix + "/", prefix + "\\")):
-                return not any(
-                    self._is_excluded(name) for name in path[len(prefix) + 1 :].replace("\\", "/").split("/")
-                )
-        return False
+    @cached_property
+    def _excluding(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(fnmatch.translate, self.exclude)) or r"(?!)")
 
     def _is_excluded(self, name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.exclude)
+        return self._excluding.match(name) is not None
 
     async def _resolved_roots(self) -> list[str]:
         if self._canonical_roots is None:
             self._canonical_roots = [await self.files.canonical_path(root) for root in self.roots]
         return self._canonical_roots
 
-    async def _look(self, roots: Sequence[str], *, fresh: bool = False) -> dict[str, _Known]:
-        """Return all below some directories; with ``fresh``, nothing known is relied upon."""
+    async def _look(
+        self, roots: Sequence[str], known: Mapping[str, _Known], is_excluded: _NameTest
+    ) -> dict[str, _Known]:
+        """Return some directories and all below them.
+
+        Args:
+            roots: The directories.
+            known: What is known already; relied upon where versions are the same.
+            is_excluded: Tells which names to leave out.
+        """
         found: dict[str, _Known] = {}
-        paths: list[str] = []
-        level = list(roots)
-        while level:
-            below: list[str] = []
-            for listing in await self.files.list_dirs(level):
-                if listing.error is not None:
-                    if listing.error.code != "not_found":
-                        self.left_out[listing.path] = str(listing.error)
-                    continue
-                separator = "\\" if "\\" in listing.path and "/" not in listing.path else "/"
-                prefix = listing.path.rstrip(separator) + separator
-                for entry in listing.entries:
-                    if not fresh and self._is_excluded(entry.name):
-                        continue
-                    path = prefix + entry.name
-                    if entry.kind == "directory":
-                        below.append(path)
-                    elif entry.kind == "file":
-                        paths.append(path)
-                    else:
-                        found[path] = _Known(State("other"), None)
-                        self.left_out[path] = f"a {entry.kind} cannot be made again"
-            for path in below:
-                try:
-                    found[path] = _Known(State("directory", (await self.files.stat(path)).mode), None)
-                except PortError:
-                    continue
-            level = below
-        await self._look_at_files(paths, found, {} if fresh else self._known)
+        changed: list[tuple[str, FileStat]] = []
+        opened = Openings(self.files)
+        try:
+            level = await self._sort(roots, known, found, changed, opened)
+            while level:
+                paths = await self._paths_in(level, known, found, is_excluded)
+                level = await self._sort(paths, known, found, changed, opened)
+            await self._read(changed, found)
+        finally:
+            self.left_out |= await opened.close()
         return found
 
-    async def _look_at_files(self, paths: Sequence[str], found: dict[str, _Known], known: Mapping[str, _Known]) -> None:
-        """Add the states of files to what was found."""
-        now_ns = int(self.clock.now().timestamp() * 1e9)
-        changed: list[str] = []
+    async def _paths_in(
+        self,
+        directories: Sequence[str],
+        known: Mapping[str, _Known],
+        found: dict[str, _Known],
+        is_excluded: _NameTest,
+    ) -> list[str]:
+        paths: list[str] = []
+        for listing in await self.files.list_dirs(directories):
+            if listing.error is not None and listing.error.code not in _GONE:
+                self._leave(listing.path, listing.error, known, found)
+            separator = "\\" if "\\" in listing.path and "/" not in listing.path else "/"
+            prefix = listing.path.rstrip(separator) + separator
+            paths += [prefix + entry.name for entry in listing.entries if not is_excluded(entry.name)]
+        return paths
+
+    async def _sort(
+        self,
+        paths: Sequence[str],
+        known: Mapping[str, _Known],
+        found: dict[str, _Known],
+        changed: list[tuple[str, FileStat]],
+        opened: Openings,
+    ) -> list[str]:
+        """Sort paths into what was found and what must be read; returns the directories among them."""
+        directories: list[str] = []
+        async for path, stat in self._stats(paths):
+            before = known.get(path)
+            if isinstance(stat, PortError):
+                if stat.code not in _GONE:
+                    self._leave(path, stat, known, found)
+            elif stat.kind == "directory":
+                directories.append(path)
+                found[path] = _Known(State("directory", stat.mode), None)
+                await opened.open_to_look(path, stat.mode)
+            elif stat.kind not in ("file", "symlink"):
+                self.left_out[path] = f"a {stat.kind} cannot be made again"
+                found[path] = _OTHER
+            elif stat.kind == "file" and stat.size > self.ledger.max_bytes:
+                self.left_out[path] = f"larger than {self.ledger.max_bytes} bytes"
+                found[path] = _Known(State("file", stat.mode, stat.size), None)
+            elif before is not None and before.version == stat.version:
+                found[path] = before
+            else:
+                changed.append((path, stat))
+        return directories
+
+    def _leave(self, path: str, error: PortError, known: Mapping[str, _Known], found: dict[str, _Known]) -> None:
+        """Say that there can be no look at a path, and take it and all below it for unchanged."""
+        self.left_out[path] = str(error)
+        found.setdefault(path, known.get(path, _OTHER))
+        below = (path + "/", path + "\\")
+        found |= {each: state for each, state in known.items() if each.startswith(below)}
+
+    async def _stats(self, paths: Sequence[str]) -> AsyncIterator[tuple[str, FileStat | PortError]]:
         for start in range(0, len(paths), _STATS_AT_ONCE):
             batch = paths[start : start + _STATS_AT_ONCE]
-            for path, content in zip(batch, await self.files.read_many(batch, max_bytes=0), strict=True):
-                if isinstance(content, PortError):
-                    if content.code not in ("not_found", "not_a_directory"):
-                        self.left_out[path] = str(content)
-                        found[path] = _Known(State("other"), None)
-                    continue
-                before = known.get(path)
-                if before is not None and before.version == content.stat.version:
-                    found[path] = before
-                else:
-                    changed.append(path)
-        for start in range(0, len(changed), _READS_AT_ONCE):
-            batch = changed[start : start + _READS_AT_ONCE]
-            read = await self.files.read_many(batch, max_bytes=self.ledger.max_bytes + 1)
+            for pair in zip(batch, await self.files.stat_many(batch, follow_symlinks=False), strict=True):
+                yield pair
+
+    async def _read(self, changed: Sequence[tuple[str, FileStat]], found: dict[str, _Known]) -> None:
+        """Add the states of files and links to what was found."""
+        now_ns = int(self.clock.now().timestamp() * 1e9)
+        for path, stat in changed:
+            if stat.kind == "symlink":
+                await self._read_link(path, stat, found, now_ns)
+        for batch in _batches([each for each in changed if each[1].kind == "file"]):
             pieces: dict[str, bytes] = {}
-            for path, content in zip(batch, read, strict=True):
+            paths = [path for path, _ in batch]
+            contents = await self.files.read_many(paths, max_bytes=self.ledger.max_bytes + 1)
+            for (path, stat), content in zip(batch, contents, strict=True):
+                version = None
                 if isinstance(content, PortError):
-                    continue
+                    try:
+                        content = await read_anyway(self.files, path, stat.mode, self.ledger.max_bytes)
+                    except PortError as error:
+                        if error.code not in _GONE:
+                            self.left_out[path] = str(error)
+                            found[path] = _OTHER
+                        continue
+                elif now_ns - content.stat.mtime_ns > _SETTLED_NS:
+                    version = content.stat.version
                 state, data = read_state(content, self.ledger.max_bytes)
                 if data is not None and state.digest is not None:
                     pieces[state.digest] = data
-                else:
-                    self.left_out[path] = f"larger than {self.ledger.max_bytes} bytes"
-                settled = now_ns - content.stat.mtime_ns > _SETTLED_NS
-                found[path] = _Known(state, content.stat.version if settled else None)
+                found[path] = _Known(state, version)
             await self.ledger.keep(pieces)  # now, so that memory does not grow with the tree
+
+    async def _read_link(self, path: str, stat: FileStat, found: dict[str, _Known], now_ns: int) -> None:
+        try:
+            state = await look_at_link(self.files, path)
+        except PortError as error:
+            if error.code not in _GONE:
+                self.left_out[path] = str(error)
+                found[path] = _OTHER
+            return
+        if state.kind == "other":
+            self.left_out[path] = "not_supported: links cannot be read and made here"
+        settled = state.kind == "symlink" and now_ns - stat.mtime_ns > _SETTLED_NS
+        found[path] = _Known(state, stat.version if settled else None)
+
+
+def _batches(files: Iterable[tuple[str, FileStat]]) -> Iterator[list[tuple[str, FileStat]]]:
+    """Cut files to be read into portions that fit into memory."""
+    batch: list[tuple[str, FileStat]] = []
+    size = 0
+    for path, stat in files:
+        if batch and (len(batch) == _READS_AT_ONCE or size + stat.size > _BYTES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append((path, stat))
+        size += stat.size
+    if batch:
+        yield batch

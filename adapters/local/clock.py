@@ -9,20 +9,9 @@ from datetime import UTC, datetime
 
 import anyio
 
-from handrail.ports.clock import ClockPort, Deadline
+from handrail.ports.clock import ClockPort, Deadline, ScopeDeadline
 
 __all__ = ["LocalClock"]
-
-
-class _ScopeDeadline:
-    """A Deadline that reads its cancel scope."""
-
-    def __init__(self, scope: anyio.CancelScope) -> None:
-        self._scope = scope
-
-    @property
-    def expired(self) -> bool:
-        return self._scope.cancelled_caught
 
 
 class LocalClock(ClockPort):
@@ -44,4 +33,4 @@ class LocalClock(ClockPort):
 @contextmanager
 def _deadline(seconds: float | None) -> Generator[Deadline, None, None]:
     with anyio.move_on_after(seconds) as scope:
-        yield _ScopeDeadline(scope)
+        yield ScopeDeadline(scope)

@@ -34,6 +34,12 @@ class RecordingFiles(FilePort):
         operation = self._operation("stat", path=path, follow_symlinks=follow_symlinks)
         return await operation.run(lambda: self._files.stat(path, follow_symlinks=follow_symlinks), self._encoder.stat)
 
+    async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
+        operation = self._operation("stat_many", paths=paths, follow_symlinks=follow_symlinks)
+        return await operation.run(
+            lambda: self._files.stat_many(paths, follow_symlinks=follow_symlinks), self._encoder.stats
+        )
+
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         operation = self._operation("list_dir", path=path)
         return await operation.run(lambda: self._files.list_dir(path), self._encoder.entries)
@@ -151,6 +157,20 @@ class RecordingFiles(FilePort):
         operation = self._operation("rename", source=source, target=target)
         await operation.intend()
         await operation.run(lambda: self._files.rename(source, target), _nothing)
+
+    async def read_link(self, path: str) -> str:
+        operation = self._operation("read_link", path=path)
+        return await operation.run(lambda: self._files.read_link(path), self._encoder.value)
+
+    async def make_link(self, path: str, target: str) -> None:
+        operation = self._operation("make_link", path=path, target=target)
+        await operation.intend()
+        await operation.run(lambda: self._files.make_link(path, target), _nothing)
+
+    async def change_mode(self, path: str, mode: int) -> None:
+        operation = self._operation("change_mode", path=path, mode=mode)
+        await operation.intend()
+        await operation.run(lambda: self._files.change_mode(path, mode), _nothing)
 
     async def canonical_path(self, path: str) -> str:
         operation = self._operation("canonical_path", path=path)

@@ -113,6 +113,8 @@ class Recorder:
             "contents": self.keeper.mode,
             "redacted": self.keeper.redactor is not None,
         }
+        if env.commands.may_survive:
+            header["may_survive"] = list(env.commands.may_survive)
         if torn:
             shown = torn[:_MAX_TORN].decode("utf-8", "surrogateescape")
             header["torn"] = {"size": len(torn), "start": self.keeper.text(shown)}

@@ -25,6 +25,7 @@ __all__ = [
     "decode_listing",
     "decode_receipt",
     "decode_stat",
+    "decode_stat_or_error",
     "decode_value",
 ]
 
@@ -94,6 +95,10 @@ class Encoder:
             "mtime_ns": stat.mtime_ns,
             "version": self._keeper.version(stat.version),
         }
+
+    def stats(self, stats: Sequence[FileStat | PortError]) -> list[dict[str, Any]]:
+        """Several stats."""
+        return [self._error(stat) if isinstance(stat, PortError) else self.stat(stat) for stat in stats]
 
     def content(self, content: FileContent, *, hidden: bool = False) -> dict[str, Any]:
         """What was read."""
@@ -202,6 +207,11 @@ def decode_error(value: Mapping[str, Any]) -> PortError:
 def decode_stat(value: Mapping[str, Any]) -> FileStat:
     """Return a stat."""
     return FileStat(value["kind"], value["size"], value["mode"], value["mtime_ns"], Version(value["version"]))
+
+
+def decode_stat_or_error(value: Mapping[str, Any]) -> FileStat | PortError:
+    """Return a stat, or why there is none."""
+    return decode_error(value["error"]) if "error" in value else decode_stat(value)
 
 
 def decode_content(value: Mapping[str, Any], fetch: _Fetch) -> FileContent | PortError:

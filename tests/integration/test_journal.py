@@ -6,13 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from handrail.adapters.journal import JournaledEnvironment, JournalError, UndoConflict, journal
 from handrail.adapters.local.environment import local_environment
-from handrail.adapters.memory import memory_environment
+from handrail.adapters.memory import MemoryFiles, Symlink, memory_environment
 from handrail.adapters.recording import MemoryLog, record, verify_log
 from handrail.core.toolbox import Toolbox
 from handrail.core.toolsets import coding_tools
+from handrail.ports.files import FilePort
 
 pytestmark = pytest.mark.anyio
 
@@ -144,9 +146,10 @@ async def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
         await run(env, ("bash", {"command": f"rm link large; echo after > {outside}; echo x > new"}))
         assert env.history.not_covered.keys() == {str(work / "pipe")}
         undone = await env.history.undo()
-        assert undone.not_restored.keys() == {str(work / "large"), str(work / "link")}
-        assert undone.paths == [str(work / "new")]
+        assert undone.not_restored.keys() == {str(work / "large")}
+        assert undone.paths == [str(work / "link"), str(work / "new")]
     assert outside.read_text() == "after\n"
+    assert os.readlink(work / "link") == "large"
     assert not (work / "new").exists()
 
 
@@ -180,3 +183,100 @@ async def test_a_journal_may_be_recorded() -> None:
         await env.history.undo("c1")
         assert (await env.files.read("/project/a.txt")).data == b"one"
     assert verify_log(log).intact
+
+
+async def test_a_large_file_is_said_not_to_be_covered_at_every_look(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * 2000)
+    os.utime(tmp_path / "large", (1, 1))
+    async with journal(local_environment(tmp_path), max_file_bytes=1000) as env:
+        for _ in range(3):
+            await run(env, ("bash", {"command": "true"}))
+            assert env.history.not_covered == {str(tmp_path / "large"): "larger than 1000 bytes"}
+
+
+async def test_links_and_modes_of_a_command_are_undone(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.txt").write_text("a")
+    (tmp_path / "old").symlink_to("d")
+    (tmp_path / "gone").symlink_to("nowhere")
+    async with journal(local_environment(tmp_path)) as env:
+        command = "ln -sfn d/a.txt old; rm gone; ln -s old new; chmod 500 d; chmod 600 d/a.txt"
+        await run(env, ("bash", {"command": command}))
+        assert env.history.not_covered == {}
+        difference = await env.history.diff()
+        assert f"{tmp_path}/old: a link to d -> a link to d/a.txt\n" in difference
+        assert f"{tmp_path}/gone: a link to nowhere -> nothing\n" in difference
+        assert f"{tmp_path}/d: mode 0755 -> 0500\n" in difference
+        for _ in range(2):
+            assert (await env.history.undo()).not_restored == {}
+            assert os.readlink(tmp_path / "old") == "d"
+            assert os.readlink(tmp_path / "gone") == "nowhere"
+            assert sorted(os.listdir(tmp_path)) == ["d", "gone", "old"]
+            assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("d", "d/a.txt")] == [0o755, 0o644]
+            await env.history.redo()
+            assert os.readlink(tmp_path / "old") == "d/a.txt"
+            assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("d", "d/a.txt")] == [0o500, 0o600]
+
+
+async def test_what_a_command_closed_is_opened_to_undo_it() -> None:
+    files = {"d/deep/a.txt": "a", "d/b.txt": "b", "e/c.txt": "c"}
+    async with memory_environment(files) as inner:
+        env = journal(inner)
+        before = inner.files.tree("/project")
+        command = (
+            "rm d/b.txt; echo x > d/deep/a.txt; echo new > d/new; chmod 000 d/deep d/new; chmod 000 d; chmod 555 e"
+        )
+        await run(env, ("bash", {"command": command}), ("bash", {"command": "chmod 755 e; rm e/c.txt; chmod 555 e"}))
+        assert env.history.not_covered == {}
+        assert inner.files.mode("/project/d/deep") == inner.files.mode("/project/d") == 0
+        after = inner.files.tree("/project")
+        assert (await env.history.undo_since(0)).not_restored == {}
+        assert inner.files.tree("/project") == before
+        assert {inner.files.mode(f"/project/{name}") for name in ("d", "d/deep", "e")} == {0o755}
+        await env.history.redo()
+        assert inner.files.tree("/project") == after
+        assert [inner.files.mode(f"/project/{name}") for name in ("d", "d/deep", "d/new", "e")] == [0, 0, 0, 0o555]
+
+
+async def test_a_refused_undo_leaves_the_modes_of_directories() -> None:
+    async with memory_environment({"d/a.txt": "a"}) as inner:
+        env = journal(inner)
+        await run(env, ("bash", {"command": "echo b > d/a.txt; chmod 500 d"}))
+        inner.files["/project/d/a.txt"] = "somebody else's"
+        with pytest.raises(UndoConflict):
+            await env.history.undo()
+        assert inner.files.mode("/project/d") == 0o500
+
+
+async def test_an_undo_does_not_go_through_a_link_in_the_place_of_a_directory() -> None:
+    async with memory_environment({"d/a.txt": "mine", "/elsewhere/b.txt": "theirs"}) as inner:
+        env = journal(inner)
+        await run(env, ("bash", {"command": "rm d/a.txt; rm -r d; ln -s /elsewhere d"}))
+        await env.history.undo()
+        assert inner.files.tree("/project") == {"/project/d/a.txt": "mine"}
+        await env.files.remove("/project/d/a.txt")
+        inner.files.delete("/project/d")
+        await inner.files.make_link("/project/d", "/elsewhere")
+        undone = await env.history.undo(force=True)
+        assert undone.not_restored.keys() == {"/project/d/a.txt"}
+        assert inner.files.tree("/elsewhere") == {"/elsewhere/b.txt": "theirs"}
+
+
+class WithoutLinksAndModes(MemoryFiles):
+    """Files of an adapter that need not write everything."""
+
+    read_link = FilePort.read_link
+    make_link = FilePort.make_link
+    change_mode = FilePort.change_mode
+
+
+async def test_where_links_and_modes_are_not_supported_that_is_said() -> None:
+    inner = memory_environment()
+    files = WithoutLinksAndModes(inner.clock, {"/project/link": Symlink("a"), "/project/d/a": "a", "/project/e/a": "a"})
+    files.set_mode("/project/e", 0o000)
+    env = journal(evolve(inner, files=files))
+    await run(env, ("write", {"path": "a", "content": "a"}), ("bash", {"command": "true"}))
+    assert env.history.not_covered.keys() == {"/project/link", "/project/e"}
+    assert "not_supported" in env.history.not_covered["/project/link"]
+    await env.history.undo()
+    assert "/project/a" not in files

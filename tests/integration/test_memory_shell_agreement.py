@@ -79,6 +79,16 @@ SCRIPTS = [
     "echo x > a; cp a b; cat b; cp a d; ls d; cp missing b; cp -r d e; ls e; cp d f; echo $?",
     "echo x > a; echo y > b; mv a b; cat b; mv b d; ls d; mv missing x; echo $?; mv d e; ls",
     "touch d/x missing/y; echo $?; ls d",
+    "echo x > a; ln -s a l; cat l; ln -s a l; echo $?; ln -sf d l; ls l; ln -sfn a l; cat l; ln -s b d; ls d",
+    "ln -s missing l; cat l; rm l; ln -s d/in; cat in; ln -s x missing/l; ln; echo $?; cd d; ln -s in new; cat new",
+    "mkdir e; echo x > e/f; ln -s f e/l; cp -r e g; rm e/f; cat g/l; cp -r e/l h; ls; rm e/l h",
+    "mkdir d/e; touch d/e/f; cp -r d d/e; echo $?; cp -r d d/new; echo $?",
+    "mkdir d/e; touch d/e/f; ln -s d/e l; cp -r d l; echo $?; ls d/e d/e/d",
+    "mkdir e; touch e/f; ln -s f e/l; mv e g; cat g/l; mv g/l l; rm l; ls g",
+    "touch a b c e; chmod 600 a; chmod 755 b c; chmod 0640 e; chmod 0750 d; chmod 8 a; echo $?; chmod u+z a; echo $?",
+    "touch a b c; chmod u+x a; chmod go= b; chmod a-w,u+w c; chmod =r d/in; chmod u=rwx,go+x d; chmod +x d/script",
+    "touch a b; chmod 777 a b; chmod g-x,o-rw a; chmod a=r,u+w b; ln -s a l; chmod 600 l; chmod -w b",
+    "chmod -R go-rwX,u+X d; chmod 600 missing; echo $?; chmod; chmod 600; echo $?",
     "cp; mv x; mkdir; rm; sleep; echo $?",
     "sleep 0; sleep x; echo $?",
     "env -i A=1 B='2 3'; env -u HOME X=1 printf '%s\\n' done",
@@ -125,14 +135,18 @@ async def run(env: Environment, script: str) -> tuple[int | None, int | None, st
 
 
 async def snapshot(env: Environment, path: str) -> dict[str, bytes]:
-    """Return all files below a directory, by their path in it."""
+    """Return all that is below a directory, by its path in it: modes, contents and targets of links."""
     found: dict[str, bytes] = {}
     for entry in await env.files.list_dir(path):
         below = f"{path}/{entry.name}"
         if entry.kind == "directory":
+            found[entry.name] = oct((await env.files.stat(below)).mode).encode()
             found |= {f"{entry.name}/{name}": data for name, data in (await snapshot(env, below)).items()}
+        elif entry.kind == "symlink":
+            found[entry.name] = b"-> " + (await env.files.read_link(below)).encode()
         else:
-            found[entry.name] = (await env.files.read(below)).data
+            content = await env.files.read(below)
+            found[entry.name] = oct(content.stat.mode).encode() + b" " + content.data
     return found
 
 

@@ -23,6 +23,7 @@ from handrail.core.tool import Tool, ToolContext, define_tool
 from handrail.core.toolbox import Call, Toolbox
 from handrail.core.toolsets import all_tools
 from handrail.ports.environment import Environment
+from handrail.ports.errors import PortError
 
 pytestmark = pytest.mark.anyio
 
@@ -207,6 +208,39 @@ async def test_a_call_that_was_cancelled_in_the_queue_is_replayed(world: World, 
         recorded = await run(record(env, log), cancel=True)
     assert recorded[1]["errorCode"] == "aborted"
     assert await run(replay(log), cancel=False) == recorded
+
+
+async def test_results_of_calls_that_print_a_lot_are_replayed_to_the_byte(tmp_path: Path) -> None:
+    commands = ["seq 1 500000", "seq 1 300000; sleep 0.1; seq 1 200000", "yes abcdefgh | head -c 4000000", "echo done"]
+    batch = [call("bash", command=command) for command in commands]
+    recorded, replayed = await record_and_replay(local_environment, tmp_path, [batch])
+    assert recorded[0] == replayed[0]
+
+
+@worlds
+async def test_links_and_modes_are_replayed(world: World, tmp_path: Path) -> None:
+    async def use(env: Environment) -> list[object]:
+        files, seen = env.files, list[object]()
+        await files.make_link(f"{env.cwd}/link", "app.py")
+        seen.append(await files.read_link(f"{env.cwd}/link"))
+        await files.change_mode(f"{env.cwd}/app.py", 0o600)
+        for follow in (True, False):
+            stats = await files.stat_many([f"{env.cwd}/{name}" for name in ("link", "missing")], follow_symlinks=follow)
+            seen += [str(stat) if isinstance(stat, PortError) else stat for stat in stats]
+        for refused in (files.make_link(f"{env.cwd}/link", "other"), files.read_link(f"{env.cwd}/app.py")):
+            with pytest.raises(PortError) as caught:
+                await refused
+            seen.append(str(caught.value))
+        return seen
+
+    log = MemoryLog()
+    async with world(tmp_path) as env, record(env, log) as recording:
+        recorded = await use(recording)
+    player = replay(log)
+    assert await use(player) == recorded
+    player.check()
+    with pytest.raises(ReplayError):
+        await replay(log).files.make_link(f"{player.cwd}/link", "elsewhere")
 
 
 @worlds

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+import subprocess
 import tempfile
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 import anyio
 import anyio.to_thread
@@ -17,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from handrail.adapters.journal import JournaledEnvironment, UndoConflict, journal
 from handrail.adapters.local.environment import local_environment
-from handrail.adapters.memory import memory_environment
+from handrail.adapters.memory import Directory, Symlink, memory_environment
 from handrail.core.toolbox import Toolbox
 from handrail.core.toolsets import coding_tools
 from handrail.ports.environment import Environment
@@ -25,7 +28,12 @@ from handrail.ports.environment import Environment
 NAMES = ["a.txt", "b.txt", "dir/a.txt", "dir/deep/c.txt", "other/d.txt"]
 DIRECTORIES = ["dir", "dir/deep", "other"]
 
-Tree = dict[str, tuple[int, bytes | None]]
+LINKS = ["link", "dir/link", "other/a.txt", "a.txt"]
+TARGETS = ["a.txt", "dir", "../dir", "missing/x", "link", "."]
+MODES = ["000", "200", "400", "500", "600", "644", "755"]
+
+Tree = dict[str, tuple[int, bytes | str | None]]
+"""By path: the mode, and the content of a file, the target of a link."""
 
 names = st.sampled_from(NAMES)
 directories = st.sampled_from(DIRECTORIES)
@@ -38,8 +46,16 @@ commands = st.one_of(
     st.builds("rm -rf {0}".format, directories),
     st.builds("mv {0} {1}".format, names, names),
     st.builds("cp {0} {1}".format, names, names),
+    st.builds("cp -r {0} {1}".format, directories, directories),
+    st.builds("mkdir -p $(dirname {0}); ln -s {1} {0}".format, st.sampled_from(LINKS), st.sampled_from(TARGETS)),
+    st.builds("ln -sfn {1} {0}".format, st.sampled_from(LINKS), st.sampled_from(TARGETS)),
+    st.builds("rm -rf {0}; ln -s {1} {0}".format, directories, st.sampled_from(TARGETS)),
+    st.builds("rm -f {0}".format, st.sampled_from(LINKS)),
+    st.builds("mv {0} {1}".format, directories, st.sampled_from([*DIRECTORIES, "new", "link"])),
+    st.builds("mv {0} {1}".format, st.sampled_from(LINKS), st.sampled_from([*LINKS, *DIRECTORIES])),
+    st.builds("chmod {1} {0}".format, names, st.sampled_from(MODES)),
+    st.builds("chmod {1} {0}".format, directories, st.sampled_from(MODES)),
 )
-chmods = st.builds("chmod {1} {0}".format, names, st.sampled_from(["600", "644", "755"]))
 
 
 class JournalMachine(RuleBasedStateMachine):
@@ -115,7 +131,7 @@ class JournalMachine(RuleBasedStateMachine):
         call_id = self.call("write", {"path": name, "content": "mine"})
         if not self.env.history.changes(call_id):
             return
-        path = f"{self.root}/{name}"
+        path = self.env.history.changes(call_id)[-1].path  # through a link, perhaps
         expected = self.tree()
         self.portal.call(self.outside_write, path, f"not mine: {body}".encode())
         with pytest.raises(UndoConflict) as caught:
@@ -151,21 +167,8 @@ class JournalMachine(RuleBasedStateMachine):
         return self.portal.call(self._tree)
 
     async def _tree(self) -> Tree:
-        found: Tree = {}
-        level = [self.root]
-        while level:
-            below: list[str] = []
-            for directory in level:
-                for entry in await self.env.files.list_dir(directory):
-                    path = f"{directory}/{entry.name}"
-                    stat = await self.env.files.stat(path)
-                    if entry.kind == "directory":
-                        found[path] = (stat.mode, None)
-                        below.append(path)
-                    else:
-                        found[path] = (stat.mode, (await self.env.files.read(path)).data)
-            level = below
-        return found
+        """Look at everything below the root, whatever modes forbid."""
+        raise NotImplementedError
 
     async def outside_write(self, path: str, data: bytes) -> None:
         raise NotImplementedError
@@ -176,6 +179,22 @@ class MemoryJournalMachine(JournalMachine):
         self.inner = memory_environment()
         return self.inner, "/project"
 
+    async def _tree(self) -> Tree:
+        files = self.inner.files
+        found: Tree = {}
+        for path, entry in files.tree(self.root).items():
+            for parent in PurePosixPath(path).parents:
+                if parent.is_relative_to(self.root) and str(parent) != self.root:
+                    found[str(parent)] = (files.mode(str(parent)), None)
+            match entry:
+                case Symlink():
+                    found[path] = (0, entry.target)
+                case Directory():
+                    found[path] = (files.mode(path), None)
+                case _:
+                    found[path] = (files.mode(path), files.read_bytes(path))
+        return found
+
     async def outside_write(self, path: str, data: bytes) -> None:
         await self.inner.files.write(path, data)
 
@@ -185,16 +204,34 @@ class LocalJournalMachine(JournalMachine):
         self.directory = tempfile.mkdtemp()
         return local_environment(self.directory), os.path.realpath(self.directory)
 
-    @rule(command=chmods)
-    def chmod(self, command: str) -> None:
-        self.undoable("bash", {"command": command})
+    async def _tree(self) -> Tree:
+        return await anyio.to_thread.run_sync(lambda: dict(_entries(self.root)))
 
     async def outside_write(self, path: str, data: bytes) -> None:
         await anyio.to_thread.run_sync(Path(path).write_bytes, data)
 
     def teardown(self) -> None:
         super().teardown()
+        subprocess.run(["chmod", "-R", "u+rwX", self.directory], check=True)
         shutil.rmtree(self.directory)
+
+
+def _entries(directory: str) -> Iterator[tuple[str, tuple[int, bytes | str | None]]]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
+            if entry.is_symlink():
+                yield entry.path, (0, os.readlink(entry.path))
+                continue
+            if mode & 0o500 != 0o500:
+                os.chmod(entry.path, mode | 0o500)
+            if entry.is_dir():
+                yield entry.path, (mode, None)
+                yield from _entries(entry.path)
+            else:
+                yield entry.path, (mode, Path(entry.path).read_bytes())
+            if mode & 0o500 != 0o500:
+                os.chmod(entry.path, mode)
 
 
 few = settings(max_examples=10, stateful_step_count=15, deadline=None)

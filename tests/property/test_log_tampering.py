@@ -162,7 +162,7 @@ json_values = st.recursive(
     | st.text()
     | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 

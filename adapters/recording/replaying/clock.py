@@ -10,20 +10,9 @@ import anyio
 import anyio.lowlevel
 
 from handrail.adapters.recording.replaying.player import Player
-from handrail.ports.clock import ClockPort, Deadline
+from handrail.ports.clock import ClockPort, Deadline, ScopeDeadline
 
 __all__ = ["ReplayedClock"]
-
-
-class _ScopeDeadline:
-    """A Deadline that reads its cancel scope."""
-
-    def __init__(self, scope: anyio.CancelScope) -> None:
-        self._scope = scope
-
-    @property
-    def expired(self) -> bool:
-        return self._scope.cancelled_caught
 
 
 class ReplayedClock(ClockPort):
@@ -39,13 +28,13 @@ class ReplayedClock(ClockPort):
         self._monotonic = 0.0
 
     def now(self) -> datetime:
-        reading = self._reading("now")
+        reading = self._player.reading("now")
         if isinstance(reading, str):
             self._now = datetime.fromisoformat(reading)
         return self._now
 
     def monotonic(self) -> float:
-        reading = self._reading("monotonic")
+        reading = self._player.reading("monotonic")
         if isinstance(reading, int | float):
             self._monotonic = float(reading)
         return self._monotonic
@@ -72,15 +61,8 @@ class ReplayedClock(ClockPort):
             if answer is not None:
                 self._player.open_deadline(answer, scope)
             try:
-                yield _ScopeDeadline(scope)
+                yield ScopeDeadline(scope)
             finally:
                 self._player.close_deadline(scope)
                 if answer is not None:
                     answer.leave()
-
-    def _reading(self, method: str) -> object:
-        answer = self._player.ask_loosely("clock", method)
-        if answer is None or answer.operation.outcome is None:
-            return None
-        answer.leave()
-        return answer.operation.outcome.get("result")

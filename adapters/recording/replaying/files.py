@@ -14,6 +14,7 @@ from handrail.adapters.recording.values import (
     decode_listing,
     decode_receipt,
     decode_stat,
+    decode_stat_or_error,
     decode_value,
 )
 from handrail.ports.errors import PortError
@@ -34,6 +35,10 @@ class ReplayedFiles(FilePort):
 
     async def stat(self, path: str, *, follow_symlinks: bool = True) -> FileStat:
         return decode_stat(await self._ask("stat", path=path, follow_symlinks=follow_symlinks))
+
+    async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
+        stats = await self._ask("stat_many", paths=paths, follow_symlinks=follow_symlinks)
+        return [decode_stat_or_error(each) for each in stats]
 
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         return tuple(DirEntry(name, kind) for name, kind in await self._ask("list_dir", path=path))
@@ -103,6 +108,15 @@ class ReplayedFiles(FilePort):
 
     async def rename(self, source: str, target: str) -> None:
         await self._ask("rename", source=source, target=target)
+
+    async def read_link(self, path: str) -> str:
+        return str(self._decoded(await self._ask("read_link", path=path)))
+
+    async def make_link(self, path: str, target: str) -> None:
+        await self._ask("make_link", path=path, target=target)
+
+    async def change_mode(self, path: str, mode: int) -> None:
+        await self._ask("change_mode", path=path, mode=mode)
 
     async def canonical_path(self, path: str) -> str:
         return str(self._decoded(await self._ask("canonical_path", path=path)))

@@ -41,6 +41,9 @@ class _Part:
     _loose: dict[str, deque[RecordedOperation]] = field(factory=dict[str, deque[RecordedOperation]])
     _others: list[RecordedOperation] = field(factory=list[RecordedOperation])
     _appended: dict[bytes, AppendedStream] = field(factory=dict[bytes, AppendedStream])
+    _readings: dict[str, Any] = field(factory=dict[str, Any])
+    _progress: Track = field(init=False)
+    """The moments of files and commands only."""
 
     def __attrs_post_init__(self) -> None:
         moments = [moment for operation in self.operations for moment in operation.moments]
@@ -52,6 +55,26 @@ class _Part:
                 self._loose.setdefault(f"{operation.port}.{operation.method}", deque()).append(operation)
             else:
                 self._others.append(operation)
+        others = [moment for operation in self._others for moment in operation.moments]
+        self._progress = Track(sorted(others, key=lambda moment: moment.key))
+
+    def reading(self, method: str) -> tuple[list[Moment], Any]:
+        """The next recorded reading of the clock: its moments and its value; the one before where there is no other.
+
+        A program that looks at the clock less or more often than when it was recorded gets neither times of long ago
+        nor times to come: readings from before what has happened already are left out, and those from after what is
+        to happen next are kept for then.
+        """
+        waiting = self._loose.get(f"clock.{method}") or deque[RecordedOperation]()
+        passed, following = self._progress.passed(), self._progress.first()
+        moments: list[Moment] = []
+        while waiting and (following is None or waiting[0].start.key < following.key):
+            operation = waiting.popleft()
+            moments += operation.moments
+            self._readings[method] = (operation.outcome or {}).get("result")
+            if passed is None or operation.start.key >= passed.key:
+                break
+        return moments, self._readings.get(method)
 
     def next_loose(self, port: str, method: str) -> RecordedOperation | None:
         """The next recorded use of clock or threads; programs may interleave them in any order."""
@@ -250,6 +273,12 @@ class Player:
             return None
         self.schedule.happened(operation.start)
         return Answer(self, part, operation)
+
+    def reading(self, method: str) -> Any:
+        """Return what the clock said when it was asked at this point; ``None`` when it never was."""
+        moments, value = self._part().reading(method)
+        self.schedule.happened(*moments)
+        return value
 
     def differ(self, part: _Part, text: str) -> ReplayError:
         """Note a difference; nothing more of the tool call is replayed."""

@@ -37,6 +37,11 @@ class Track:
             self._next += 1
         return self.moments[self._next] if self._next < len(self.moments) else None
 
+    def passed(self) -> Moment | None:
+        """The last moment before the first that has not happened."""
+        self.first()
+        return self.moments[self._next - 1] if self._next else None
+
 
 class Schedule:
     """Lets moments happen in turn.
