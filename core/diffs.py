@@ -240,7 +240,7 @@ def _cut_into_hunks(script: Sequence[Line], old: int, new: int) -> Iterator[Hunk
 
 def _script(old: Sequence[str], new: Sequence[str]) -> list[Line]:
     """The shortest edit script (Myers 1986), deletions before insertions in a change."""
-    moves = _shortest_path(old, new) if old and new else None
+    moves = (_one_line(old, new) or _shortest_path(old, new)) if old and new else None
     if moves is None:  # nothing to align, or so much that aligning would not help a reader
         return [*(Line("-", text) for text in old), *(Line("+", text) for text in new)]
     script: list[Line] = []
@@ -255,6 +255,19 @@ def _script(old: Sequence[str], new: Sequence[str]) -> list[Line]:
 
 _Sign = Literal[" ", "-", "+"]
 _Path = tuple["_Path | None", _Sign, int]
+
+
+def _one_line(old: Sequence[str], new: Sequence[str]) -> list[tuple[_Sign, int]] | None:
+    """The runs of the commonest change, of one line, found in a quarter of the time; ``None`` for any other."""
+    if len(old) != len(new):
+        return None
+    at = next((i for i, line in enumerate(old) if line != new[i]), len(old))
+    if old[at + 1 :] != new[at + 1 :] or at == len(old):
+        return None
+    beside = (*old[max(at - 1, 0) : at], *old[at + 1 : at + 2])
+    if old[at] in beside or new[at] in beside:
+        return None  # there are several shortest scripts
+    return [(" ", at), ("-", 1), ("+", 1), (" ", len(old) - at - 1)]
 
 
 def _shortest_path(old: Sequence[str], new: Sequence[str]) -> list[tuple[_Sign, int]] | None:

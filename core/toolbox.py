@@ -53,13 +53,16 @@ After = Callable[[Call, ToolResult], ToolResult | Awaitable[ToolResult | None] |
 class _Running:
     """A call in progress and what it came to."""
 
-    scope: anyio.CancelScope
+    scope: anyio.CancelScope = field(init=False)
     context: ToolContext | None = None
     started: float | None = None
     result: ToolResult | None = None
     interrupted: bool = False
     """Whether the caller's own task or scope was cancelled."""
     ended: anyio.Event = field(factory=anyio.Event)
+
+    def cancel(self) -> None:
+        self.scope.cancel()
 
     def answer(self) -> ToolResult:
         """The result; of a cancelled call, what its tool left to say."""
@@ -147,7 +150,7 @@ class Toolbox:
         """End a running call with an ``aborted`` result; returns whether there was one of this name."""
         running = self._running.get(call_id)
         if running is not None:
-            running.scope.cancel()
+            running.cancel()
         return running is not None
 
     def events(self) -> EventStream:
@@ -168,7 +171,7 @@ class Toolbox:
         self._closed = True
         left = list(self._running.values())
         for running in left:
-            running.scope.cancel()
+            running.cancel()
         with anyio.CancelScope(shield=True):
             for running in left:
                 await running.ended.wait()
@@ -197,14 +200,13 @@ class Toolbox:
         self._emit(CallStarted(call_id, call.tool, call.arguments))
         # The tool runs in a task of its own: even when the caller's task is cancelled in the plain asyncio
         # way, what the tool shields (killing a process tree, a write under way) runs to its end.
-        scope = anyio.CancelScope()
-        running = self._running[call_id] = _Running(scope)
-        seen = CallContext(call_id, call.tool, scope.cancel)
+        running = self._running[call_id] = _Running()
+        seen = CallContext(call_id, call.tool, running.cancel)
         outer = current_call.set(seen)
         try:
-            with scope:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._execute, call, seen, running, on_update)
+            async with anyio.create_task_group() as group:
+                running.scope = group.cancel_scope
+                group.start_soon(self._execute, call, seen, running, on_update)
         except BaseException:
             running.interrupted = True
             raise
@@ -274,8 +276,9 @@ class Toolbox:
             stream.push(event)
 
     def _new_id(self) -> str:
-        made_up = (f"call-{number}" for number in self._numbers)
-        return next(name for name in made_up if name not in self._running)
+        while (name := f"call-{next(self._numbers)}") in self._running:
+            continue
+        return name
 
 
 def _prepared(tool: Tool[Any], raw: Any) -> Any:

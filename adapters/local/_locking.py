@@ -16,25 +16,42 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["locked_file"]
+from attrs import frozen
+
+__all__ = ["HeldFile", "held_file"]
 
 _PATIENCE_SECONDS: Final = 5.0
 _in_process: Final = threading.Lock()
 
 
+@frozen
+class HeldFile:
+    """An existing file while nobody else may replace it.
+
+    Attributes:
+        handle: The open file; -1 where it cannot be held open.
+        found: Its stat.
+        readable: Whether ``handle`` can be read from.
+    """
+
+    handle: int
+    found: os.stat_result
+    readable: bool
+
+
 if sys.platform == "win32":
 
     @contextmanager
-    def locked_file(path: str) -> Generator[None, None, None]:
+    def held_file(path: str) -> Generator[HeldFile, None, None]:
         """Hold the right to replace a file."""
         with _in_process:
-            yield
+            yield HeldFile(-1, os.stat(path), readable=False)
 
 else:
     import fcntl
 
     @contextmanager
-    def locked_file(path: str) -> Generator[None, None, None]:
+    def held_file(path: str) -> Generator[HeldFile, None, None]:
         """Hold the right to replace an existing file; waits a bounded time for other writers.
 
         Raises:
@@ -43,23 +60,25 @@ else:
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
-            handle = _open_for_locking(path)
+            handle, readable = _open(path)
             try:
                 _lock(handle, deadline)
-                if _still_there(handle, path):
-                    yield
+                found = os.fstat(handle)
+                if os.path.samestat(found, os.stat(path)):
+                    yield HeldFile(handle, found, readable)
                     return
+                # Another writer has replaced it meanwhile.
             finally:
                 os.close(handle)
 
     _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
-    def _open_for_locking(path: str) -> int:
+    def _open(path: str) -> tuple[int, bool]:
         flags = os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            return os.open(path, os.O_RDONLY | flags)
+            return os.open(path, os.O_RDONLY | flags), True
         except PermissionError:
-            return os.open(path, os.O_WRONLY | flags)
+            return os.open(path, os.O_WRONLY | flags), False
 
     def _lock(handle: int, deadline: float) -> None:
         pause = 0.0002
@@ -76,8 +95,3 @@ else:
                 if error.errno not in _NO_LOCKS:
                     raise
                 return  # a file system without locks: the comparison and the replacement are close, but not one step
-
-    def _still_there(handle: int, path: str) -> bool:
-        """Whether the path still means the locked inode; another writer may have replaced it meanwhile."""
-        mine, current = os.fstat(handle), os.stat(path)
-        return (mine.st_dev, mine.st_ino) == (current.st_dev, current.st_ino)

@@ -10,24 +10,25 @@ from functools import cache
 from typing import Final
 
 from handrail.adapters.local._errors import translated
-from handrail.adapters.local._stats import canonical, file_stat, refuse_irregular
+from handrail.adapters.local._stats import canonical_of, file_stat, refuse_irregular
 from handrail.ports.errors import PortError
 from handrail.ports.files import FileContent
 
-__all__ = ["is_local", "open_regular", "read_cached", "read_file", "read_or_error"]
+__all__ = ["OPEN_FLAGS", "is_local", "open_regular", "read_cached", "read_file", "read_or_error", "read_up_to"]
 
 _CHUNK: Final = 1024 * 1024
 _SMALL: Final = 64 * 1024
-_OPEN_FLAGS: Final = (
+OPEN_FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
-_DISK_TYPES: Final = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
+_MEMORY_TYPES: Final = frozenset({"ramfs", "tmpfs"})
+_DISK_TYPES: Final = _MEMORY_TYPES | {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"}
 
 
 def open_regular(path: str) -> int:
     """Open a regular file for reading; anything else is refused without opening it."""
     refuse_irregular(os.stat(path).st_mode, path)
-    handle = os.open(path, _OPEN_FLAGS)
+    handle = os.open(path, OPEN_FLAGS)
     try:
         refuse_irregular(os.fstat(handle).st_mode, path)
     except PortError:
@@ -42,12 +43,12 @@ def read_file(path: str, max_bytes: int | None) -> FileContent:
     try:
         found = os.fstat(handle)
         if max_bytes is None:
-            data = _read_up_to(handle, found.st_size, whole=True)
+            data = read_up_to(handle, found.st_size, whole=True)
             found = os.fstat(handle)
         else:
             # A file of size 0 may have content all the same (proc(5)).
             most = min(max_bytes, found.st_size + 1) if found.st_size else max_bytes
-            data = _read_up_to(handle, most, whole=False)
+            data = read_up_to(handle, most, whole=False)
         return _content(handle, path, data, found)
     finally:
         os.close(handle)
@@ -62,8 +63,8 @@ def read_or_error(path: str, max_bytes: int) -> FileContent | PortError:
         return error
 
 
-def _read_up_to(handle: int, size: int, *, whole: bool) -> bytes:
-    """Read ``size`` bytes, or with ``whole`` to the end, which may lie further on by now."""
+def read_up_to(handle: int, size: int, *, whole: bool) -> bytes:
+    """Read ``size`` bytes of an open file, or with ``whole`` to the end, which may lie further on by now."""
     pieces: list[bytes] = []
     left = size + 1 if whole else size
     while left > 0:
@@ -77,7 +78,7 @@ def _read_up_to(handle: int, size: int, *, whole: bool) -> bytes:
 
 def _content(handle: int, path: str, data: bytes, found: os.stat_result) -> FileContent:
     complete = data if len(data) >= found.st_size else None
-    return FileContent(data, file_stat(found, complete), _real_path(handle, path))
+    return FileContent(data, file_stat(found, complete), canonical_of(handle, path))
 
 
 # ------------------------------------------------------------------ without waiting
@@ -85,14 +86,6 @@ def _content(handle: int, path: str, data: bytes, found: os.stat_result) -> File
 
 if sys.platform == "linux":
     _OCTAL: Final = re.compile(r"\\([0-7]{3})")
-
-    def _real_path(handle: int, path: str) -> str:
-        """Ask the kernel where an open file is; a tenth of the cost of resolving its path again."""
-        try:
-            real = os.readlink(f"/proc/self/fd/{handle}")
-        except OSError:
-            return canonical(path)
-        return canonical(path) if real.endswith(" (deleted)") else real
 
     def read_cached(path: str, max_bytes: int | None) -> FileContent | None:
         """Return a small file that the page cache holds; ``None`` where reading it could wait for the disk."""
@@ -102,8 +95,9 @@ if sys.platform == "linux":
             if found.st_size > _SMALL or (max_bytes is not None and max_bytes < found.st_size):
                 return None
             buffer = bytearray(found.st_size + 1)
+            in_memory = _type_under(path) in _MEMORY_TYPES  # which do not know the flag
             try:
-                count = os.preadv(handle, [buffer], 0, os.RWF_NOWAIT)
+                count = os.preadv(handle, [buffer], 0, 0 if in_memory else os.RWF_NOWAIT)
             except OSError:  # not cached, or a file system that cannot tell
                 return None
             return _content(handle, path, bytes(buffer[:count]), found) if count == found.st_size else None
@@ -112,9 +106,14 @@ if sys.platform == "linux":
 
     def is_local(path: str) -> bool:
         """Whether a path lies on a disk of this machine, told by the mount it is under."""
-        while path not in (mounts := _mounts()) and len(path) > 1:
-            path = os.path.dirname(path)
-        return mounts.get(path) in _DISK_TYPES
+        return _type_under(path) in _DISK_TYPES
+
+    def _type_under(path: str) -> str | None:
+        """The type of the file system that a path lies on, as far as its spelling tells."""
+        mounts = _mounts()
+        while path not in mounts and len(path) > 1:
+            path = path[: path.rfind("/")] or "/"
+        return mounts.get(path)
 
     @cache
     def _mounts() -> dict[str, str]:
@@ -128,10 +127,6 @@ if sys.platform == "linux":
         return mounts
 
 else:
-
-    def _real_path(handle: int, path: str) -> str:
-        """Resolve the path; there is no portable way to ask an open file."""
-        return canonical(path)
 
     def read_cached(path: str, max_bytes: int | None) -> FileContent | None:
         """Only Linux can read without waiting (``RWF_NOWAIT``)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat as stat_bits
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -13,11 +14,13 @@ from handrail.adapters.local._versions import version_of
 from handrail.ports.errors import PortError
 from handrail.ports.files import FileKind, FileStat
 
-__all__ = ["canonical", "file_stat", "kind_of", "refuse_irregular"]
+__all__ = ["canonical", "canonical_of", "file_stat", "kind_of", "refuse_irregular"]
 
 
 def canonical(path: str) -> str:
     """Return the path with all links resolved; the tail may be missing."""
+    if (real := _told_by_kernel(path)) is not None:
+        return real
     real = _resolved(path)
     try:
         found = os.lstat(real)
@@ -26,6 +29,41 @@ def canonical(path: str) -> str:
     if stat_bits.S_ISLNK(found.st_mode):  # realpath leaves a link unresolved only in a loop
         os.stat(real)
     return true_spelling(real)
+
+
+def canonical_of(handle: int, path: str) -> str:
+    """Return where an open file is that was opened by a path."""
+    return _place_of(handle) or canonical(path)
+
+
+if sys.platform == "linux":
+
+    def _told_by_kernel(path: str) -> str | None:
+        """Resolve the path of something that exists in a fixed number of system calls, however deep it lies."""
+        try:
+            handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            return None
+        try:
+            return _place_of(handle)
+        finally:
+            os.close(handle)
+
+    def _place_of(handle: int) -> str | None:
+        """Ask the kernel where an open file is now; ``None`` where it cannot tell, or the file is gone."""
+        try:
+            place = os.readlink(f"/proc/self/fd/{handle}")
+            return place if os.path.samestat(os.lstat(place), os.fstat(handle)) else None
+        except OSError:
+            return None
+
+else:
+
+    def _told_by_kernel(path: str) -> str | None:
+        return None
+
+    def _place_of(handle: int) -> str | None:
+        return None
 
 
 def _resolved(path: str) -> str:

@@ -16,8 +16,9 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from handrail.adapters.local._locking import locked_file
-from handrail.adapters.local._stats import file_stat, refuse_irregular
+from handrail.adapters.local._locking import HeldFile, held_file
+from handrail.adapters.local._reading import OPEN_FLAGS, read_up_to
+from handrail.adapters.local._stats import canonical_of, file_stat, refuse_irregular
 from handrail.adapters.local._versions import is_version
 from handrail.ports.errors import PortError
 from handrail.ports.files import ABSENT, FileContent, Version, WriteReceipt
@@ -37,22 +38,20 @@ def write_file(
         OSError: What the operating system refuses.
         PortError: ``conflict``; ``is_a_directory``; ``not_a_regular_file``.
     """
-    target = os.path.realpath(path)
     for _ in range(_ATTEMPTS):
         try:
-            if (found := _found(target)) is not None:
-                refuse_irregular(found.st_mode, path)
+            if _exists(path):
                 if expect == ABSENT:
                     raise PortError("conflict", path, "the file exists")
-                with locked_file(target):
-                    return _replace(path, target, data, expect, mode, previous_limit, fsync)
+                with held_file(path) as old:
+                    return _replace(path, old, data, expect, mode, previous_limit, fsync)
             if expect is not None and expect != ABSENT:
                 raise PortError("conflict", path, "the file is gone")
-            return _create(target, data, mode, fsync)
+            return _create(os.path.realpath(path), data, mode, fsync)
         except FileExistsError:
             continue  # somebody created it just now
         except FileNotFoundError:
-            if not os.path.isdir(os.path.dirname(target)):
+            if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
                 raise
             # Somebody removed it just now.
         except TimeoutError as error:
@@ -60,30 +59,32 @@ def write_file(
     raise PortError("conflict", path, "others create and remove the file all the time")
 
 
-def _found(target: str) -> os.stat_result | None:
-    """Return the stat of what is at a path; ``None`` where nothing can be, other errors as they are."""
+def _exists(path: str) -> bool:
+    """Whether there is a regular file; False where nothing can be, and for a link to nothing."""
     try:
-        return os.stat(target)
+        found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return False
+    refuse_irregular(found.st_mode, path)
+    return True
 
 
 def _replace(
-    path: str, target: str, data: bytes, expect: Version | None, mode: int | None, previous_limit: int, fsync: bool
+    path: str, old: HeldFile, data: bytes, expect: Version | None, mode: int | None, previous_limit: int, fsync: bool
 ) -> WriteReceipt:
-    found = os.stat(target)
-    refuse_irregular(found.st_mode, path)
+    refuse_irregular(old.found.st_mode, path)
+    target = canonical_of(old.handle, path)
     if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         code = errno.EROFS if _is_mounted_read_only(target) else errno.EACCES
         raise OSError(code, os.strerror(code))
-    if expect is not None and not is_version(expect, found, lambda: _content(target)):
+    if expect is not None and not is_version(expect, old.found, lambda: _content(old, target)):
         raise PortError("conflict", path, "the file changed since it was read")
     previous = None
     if previous_limit:
-        head = _content(target, min(previous_limit, found.st_size + 1))
-        complete = head if len(head) >= found.st_size else None
-        previous = FileContent(head, file_stat(found, complete), target)
-    written = _put(target, data, found, mode, fsync)
+        head = _content(old, target, min(previous_limit, old.found.st_size + 1))
+        complete = head if len(head) >= old.found.st_size else None
+        previous = FileContent(head, file_stat(old.found, complete), target)
+    written = _put(target, data, old, mode, fsync)
     return WriteReceipt(file_stat(written), created=False, canonical_path=target, previous=previous)
 
 
@@ -91,8 +92,8 @@ def _is_mounted_read_only(path: str) -> bool:
     return sys.platform != "win32" and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
-def _put(target: str, data: bytes, old: os.stat_result, mode: int | None, fsync: bool) -> os.stat_result:
-    if old.st_nlink == 1:
+def _put(target: str, data: bytes, old: HeldFile, mode: int | None, fsync: bool) -> os.stat_result:
+    if old.found.st_nlink == 1:
         try:
             return _swap(target, data, old, mode, fsync)
         except OSError as error:
@@ -100,7 +101,7 @@ def _put(target: str, data: bytes, old: os.stat_result, mode: int | None, fsync:
             # file itself is a mount point, as containers make them.
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY):
                 raise
-    return _overwrite(target, data, mode, fsync)
+    return _overwrite(target, data, old, mode, fsync)
 
 
 def _create(target: str, data: bytes, mode: int | None, fsync: bool) -> WriteReceipt:
@@ -162,12 +163,12 @@ def _put_in_place(sibling: str, target: str) -> None:
         os.replace(sibling, target)
 
 
-def _swap(target: str, data: bytes, old: os.stat_result, mode: int | None, fsync: bool) -> os.stat_result:
+def _swap(target: str, data: bytes, old: HeldFile, mode: int | None, fsync: bool) -> os.stat_result:
     """Rename a complete sibling over the file."""
     sibling, handle = _open_sibling(target, 0o600)
     try:
         _fill(handle, data, fsync)
-        _take_over(handle, sibling, target, old, mode)
+        _take_over(handle, sibling, target, old.found, mode)
         if sys.platform == "win32":
             os.close(handle)
             handle = -1
@@ -184,16 +185,15 @@ def _swap(target: str, data: bytes, old: os.stat_result, mode: int | None, fsync
     return written
 
 
-def _overwrite(target: str, data: bytes, mode: int | None, fsync: bool) -> os.stat_result:
+def _overwrite(target: str, data: bytes, old: HeldFile, mode: int | None, fsync: bool) -> os.stat_result:
     """Write into the file itself; what was in it comes back when that fails."""
-    old = _content(target)
+    before = _content(old, target)
     handle = os.open(target, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     try:
         try:
-            _fill(handle, data, fsync)
+            _refill(handle, data, fsync)
         except BaseException:
-            os.lseek(handle, 0, os.SEEK_SET)
-            _fill(handle, old, fsync)
+            _refill(handle, before, fsync)
             raise
         if mode is not None:
             os.chmod(target, mode)
@@ -214,6 +214,14 @@ def _fill(handle: int, data: bytes, fsync: bool) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
+    if fsync:
+        os.fsync(handle)
+
+
+def _refill(handle: int, data: bytes, fsync: bool) -> None:
+    """Replace what is in an open file."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    _fill(handle, data, fsync=False)
     os.ftruncate(handle, len(data))
     if fsync:
         os.fsync(handle)
@@ -251,11 +259,14 @@ if sys.platform == "linux":
                 os.setxattr(handle, name, os.getxattr(target, name))
 
 
-def _content(path: str, size: int | None = None) -> bytes:
-    with open(path, "rb", buffering=0) as stream:
-        if size is None:
-            return stream.readall()
-        return stream.read(size) or b""
+def _content(old: HeldFile, target: str, size: int | None = None) -> bytes:
+    """Return the first bytes of a file, or all of them."""
+    handle = old.handle if old.readable else os.open(target, OPEN_FLAGS)
+    try:
+        return read_up_to(handle, old.found.st_size if size is None else size, whole=size is None)
+    finally:
+        if handle != old.handle:
+            os.close(handle)
 
 
 def _sync_directory(target: str, fsync: bool) -> None:
