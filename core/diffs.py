@@ -111,7 +111,7 @@ def first_changed_line(regions: Sequence[Hunk]) -> int | None:
     return regions[0].new_start + next(n for n, line in enumerate(regions[0].lines) if line.sign != " ")
 
 
-def display_diff(text: str, regions: Sequence[Hunk], new_line_count: int) -> str:
+def display_diff(text: str, regions: Sequence[Hunk], old_line_count: int, new_line_count: int) -> str:
     """Return the diff that people read: signed, numbered lines with gaps shown as ``...``.
 
     Removed and unchanged lines carry their old number, added ones their new number.
@@ -119,9 +119,9 @@ def display_diff(text: str, regions: Sequence[Hunk], new_line_count: int) -> str
     Args:
         text: The old text.
         regions: Its hunks.
-        new_line_count: How many pieces the new text has when split at line feeds.
+        old_line_count: How many pieces it has when split at line feeds.
+        new_line_count: How many the new text has.
     """
-    old_line_count = text.count("\n") + 1
     width = len(str(max(old_line_count, new_line_count)))
     gap = f" {'':>{width}} ..."
     shown: list[str] = []
