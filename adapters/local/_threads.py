@@ -14,6 +14,8 @@ import anyio.lowlevel
 import anyio.to_thread
 from attrs import define, field
 
+from handrail.ports.errors import PortError
+
 __all__ = ["Threads"]
 
 T = TypeVar("T")
@@ -71,7 +73,10 @@ class Threads:
     def _submit(self, batch: _Batch) -> None:
         if self._batch is batch:
             self._batch = None
-        self._pool.submit(batch.work_through)
+        try:
+            self._pool.submit(batch.work_through)
+        except RuntimeError:  # closed since the work was asked for
+            _settle([(job.future, partial(job.future.set_exception, PortError("closed"))) for job in batch.jobs])
 
 
 @define
