@@ -64,7 +64,7 @@ def ls_tool(options: LsOptions = LsOptions()) -> Tool[LsArguments]:
         path = await resolve(arguments.path or ".", env)
         entries = await _entries(env, path, arguments.path or ".")
         limit = whole_limit(arguments.limit, options.default_limit)
-        kinds = {entry.name: entry.kind for entry in entries}
+        kinds: dict[str, FileKind] = {entry.name: entry.kind for entry in entries}
         names = sorted(sorted(kinds), key=str.casefold)[:limit]
         lines = await _lines(env, path, names, kinds)
         cut = len(entries) > limit
