@@ -65,13 +65,19 @@ def _own(cwd: str, corpus: Corpus, system: subjects.Subject) -> str:
     return str(directory)
 
 
+def _takes_part(system: str, workload: Workload) -> bool:
+    if system == "limit":
+        return workload.limit is not None
+    return system == "handrail" or not workload.only_ours
+
+
 def _measure(workload: Workload, corpus: Corpus, systems: Sequence[subjects.Subject], rounds: int) -> report.Row:
     """Run a workload on all systems in turn, one round after another; the first round only warms up."""
     row = report.Row(workload)
     request = workload.to_json()
     for number in range(rounds + 1):
         for system in systems:
-            if system.name in row.errors or (system.name == "limit" and workload.limit is None):
+            if system.name in row.errors or not _takes_part(system.name, workload):
                 continue
             answer = system.run({**request, "cwd": _own(workload.cwd, corpus, system)}, number)
             if number or "error" in answer:

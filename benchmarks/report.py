@@ -44,6 +44,19 @@ class Row:
         above, below = self.median(over), self.median(under)
         return above / below if above and below else None
 
+    def meets_goal(self) -> bool | None:
+        """Return whether every part of the goal that could be measured holds; ``None`` without any."""
+        goal, ours = self.workload.goal, self.median("handrail")
+        ahead, behind = self.ratio("reference", "handrail"), self.ratio("handrail", "limit")
+        held: list[bool] = []
+        if goal.reference and ahead:
+            held.append(ahead >= goal.reference)
+        if goal.limit and behind:
+            held.append(behind <= goal.limit)
+        if goal.milliseconds and ours:
+            held.append((ours - (self.median("limit") or 0)) * 1000 <= goal.milliseconds)
+        return all(held) if held else None
+
     def spread(self, over: str, under: str) -> tuple[float, float] | None:
         """Return the smallest and largest ratio of rounds that ran next to each other."""
         ratios = [a / b for a, b in zip(self.seconds.get(over, ()), self.seconds.get(under, ()), strict=False) if b]
@@ -53,19 +66,21 @@ class Row:
 def table(rows: Sequence[Row]) -> str:
     """Return the table in Markdown."""
     lines = [
-        "| workload | handrail | reference | times as fast | goal | limit | times the limit | goal | added memory |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| workload | handrail | reference | times as fast | goal "
+        "| limit | times the limit | goal | added memory | met |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         goal = row.workload.goal
         least = f"≥ {goal.reference:g}" if goal.reference else ""
-        most = f"≤ {goal.limit:g}" if goal.limit else ""
+        most = f"≤ {goal.limit:g}" if goal.limit else f"≤ +{goal.milliseconds:g} ms" if goal.milliseconds else ""
+        met = {True: "yes", False: "no", None: ""}[row.meets_goal()]
         memory = row.added_bytes.get("handrail")
         lines.append(
             f"| {row.workload.name} | {_time(row, 'handrail')} | {_time(row, 'reference')} "
             f"| {_ratio(row, 'reference', 'handrail')} | {least} "
             f"| {_time(row, 'limit')} | {_ratio(row, 'handrail', 'limit')} | {most} "
-            f"| {f'{max(memory) / 1048576:.0f} MiB' if memory else '–'} |"
+            f"| {f'{max(memory) / 1048576:.0f} MiB' if memory else '–'} | {met} |"
         )
     others = sorted({name for row in rows for name in row.seconds} - {"handrail", "reference", "limit"})
     for name in others:

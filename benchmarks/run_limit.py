@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.measuring import lay_files, serve
+from benchmarks.measuring import lay_files, run_python, serve
 
 
 def read(cwd: str, path: str) -> None:
@@ -105,18 +105,18 @@ _WORK: Final[dict[str, Callable[[str, Any], None]]] = {
 
 def kill(count: int) -> float:
     """Return the seconds from the signal to a group of processes to the last one's end."""
+    alive, held = os.pipe()  # each process holds the writing end
     command = ["/bin/bash", "-c", f"for i in $(seq {count}); do sleep 1000 & done; wait"]
-    process = subprocess.Popen(command, start_new_session=True)
+    process = subprocess.Popen(command, start_new_session=True, pass_fds=[held])
+    os.close(held)
     time.sleep(1)
     begun = time.perf_counter()
     os.killpg(process.pid, signal.SIGKILL)
+    os.read(alive, 1)
+    seconds = time.perf_counter() - begun
     process.wait()
-    while True:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return time.perf_counter() - begun
-        time.sleep(0.0005)
+    os.close(alive)
+    return seconds
 
 
 def run(workload: dict[str, Any], number: int) -> float:
@@ -125,6 +125,8 @@ def run(workload: dict[str, Any], number: int) -> float:
     lay_files(workload, number)
     if name == "kill":
         return kill(argument)
+    if name == "start":
+        return run_python(argument)
     begun = time.perf_counter()
     for _ in range(workload["repeat"]):
         _WORK[name](workload["cwd"], argument)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import asdict, frozen
 
@@ -12,6 +12,8 @@ from benchmarks.corpus import Corpus
 __all__ = ["Goal", "Workload", "workloads"]
 
 ToolCall = tuple[str, dict[str, Any]]
+
+_START: Final = ("start", ["-c", "pass"])
 
 
 @frozen
@@ -22,6 +24,8 @@ class Goal:
     """At least so many times as fast as the reference."""
     limit: float | None = None
     """At most so many times the bare system work."""
+    milliseconds: float | None = None
+    """At most so much more than the bare system work, or in all where there is none to compare with."""
 
 
 @frozen
@@ -39,18 +43,29 @@ class Workload:
         files: Files to lay into the working directory first, by relative name.
         cancel_after: Cancel the call so many seconds after its start; the time is from there to its end.
         limit: Name of the bare system work to compare with, and its argument.
+        fresh: Whether each round has a toolbox that has seen nothing yet.
+        in_memory: Run on this tree, loaded into a memory environment; only handrail can.
+        argv: Run this Python command line instead of calls; only handrail's.
     """
 
     name: str
     goal: Goal
     cwd: str
-    rounds: Sequence[Sequence[ToolCall]]
+    rounds: Sequence[Sequence[ToolCall]] = ((),)
     parallel: bool = False
     repeat: int = 1
     per: int = 1
     files: dict[str, str] | None = None
     cancel_after: float | None = None
     limit: tuple[str, Any] | None = None
+    fresh: bool = False
+    in_memory: str | None = None
+    argv: Sequence[str] | None = None
+
+    @property
+    def only_ours(self) -> bool:
+        """Whether other systems have nothing of the kind."""
+        return self.in_memory is not None or self.argv is not None
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that goes to a subject."""
@@ -60,7 +75,8 @@ class Workload:
 def workloads(corpus: Corpus) -> list[Workload]:
     """Return all workloads on a corpus, in the order of the table."""
     root, scratch = str(corpus.root), str(corpus.scratch)
-    large, small, wide = str(corpus.large_tree), str(corpus.small_tree), str(corpus.wide_directory)
+    large, middle, small = str(corpus.large_tree), str(corpus.middle_tree), str(corpus.small_tree)
+    wide = str(corpus.wide_directory)
     deep = max(1, corpus.large_text.stat().st_size // 50)
     lines = {"edited.txt": "".join(f"n{n} = 0\n" for n in range(200))}
     many = {f"file{n}.txt": "a = 1\nb = 2\n" for n in range(1000)}
@@ -75,11 +91,15 @@ def workloads(corpus: Corpus) -> list[Workload]:
             limit=("read", _first_file(corpus)),
         ),
         Workload(
-            "read deep in a large file",
+            "read deep in a large file, first",
             Goal(3.5, 1.15),
             root,
             [[_read("large.txt", deep)]],
+            fresh=True,
             limit=("count_lines", str(corpus.large_text)),
+        ),
+        Workload(
+            "read deep in a large file, again", Goal(milliseconds=5), root, [[_read("large.txt", deep)]], repeat=5
         ),
         Workload(
             "write a small file",
@@ -174,6 +194,34 @@ def workloads(corpus: Corpus) -> list[Workload]:
             "find over 100 files", Goal(reference=25), small, [[("find", {"pattern": "*.py"})]], limit=("fd", "*.py")
         ),
         Workload(
+            "grep over 2 000 files, none",
+            Goal(),
+            middle,
+            [[("grep", {"pattern": "never_to_be_found"})]],
+            limit=("rg", "never_to_be_found"),
+        ),
+        Workload(
+            "find over 2 000 files",
+            Goal(),
+            middle,
+            [[("find", {"pattern": "**/*.py", "limit": 100_000})]],
+            limit=("fd", "*.py"),
+        ),
+        Workload(
+            "grep over 10 000 files in memory, none",
+            Goal(),
+            large,
+            [[("grep", {"pattern": "never_to_be_found"})]],
+            in_memory=large,
+        ),
+        Workload(
+            "find over 10 000 files in memory",
+            Goal(),
+            large,
+            [[("find", {"pattern": "**/*.py", "limit": 100_000})]],
+            in_memory=large,
+        ),
+        Workload(
             "bash true, one by one",
             Goal(4, 1.6),
             scratch,
@@ -205,6 +253,14 @@ def workloads(corpus: Corpus) -> list[Workload]:
             [[("bash", {"command": "for i in $(seq 200); do sleep 1000 & done; wait"})]],
             cancel_after=1.0,
             limit=("kill", 200),
+        ),
+        Workload("import handrail", Goal(milliseconds=150), scratch, argv=["-c", "import handrail"], limit=_START),
+        Workload(
+            "handrail tools --json",
+            Goal(milliseconds=250),
+            scratch,
+            argv=["-m", "handrail", "tools", "--json"],
+            limit=_START,
         ),
     ]
 

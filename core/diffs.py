@@ -111,7 +111,7 @@ def first_changed_line(regions: Sequence[Hunk]) -> int | None:
     return regions[0].new_start + next(n for n, line in enumerate(regions[0].lines) if line.sign != " ")
 
 
-def display_diff(text: str, regions: Sequence[Hunk], new_line_count: int) -> str:
+def display_diff(text: str, regions: Sequence[Hunk], old_line_count: int, new_line_count: int) -> str:
     """Return the diff that people read: signed, numbered lines with gaps shown as ``...``.
 
     Removed and unchanged lines carry their old number, added ones their new number.
@@ -119,9 +119,9 @@ def display_diff(text: str, regions: Sequence[Hunk], new_line_count: int) -> str
     Args:
         text: The old text.
         regions: Its hunks.
-        new_line_count: How many pieces the new text has when split at line feeds.
+        old_line_count: How many pieces it has when split at line feeds.
+        new_line_count: How many the new text has.
     """
-    old_line_count = text.count("\n") + 1
     width = len(str(max(old_line_count, new_line_count)))
     gap = f" {'':>{width}} ..."
     shown: list[str] = []
@@ -240,7 +240,7 @@ def _cut_into_hunks(script: Sequence[Line], old: int, new: int) -> Iterator[Hunk
 
 def _script(old: Sequence[str], new: Sequence[str]) -> list[Line]:
     """The shortest edit script (Myers 1986), deletions before insertions in a change."""
-    moves = _shortest_path(old, new) if old and new else None
+    moves = (_one_line(old, new) or _shortest_path(old, new)) if old and new else None
     if moves is None:  # nothing to align, or so much that aligning would not help a reader
         return [*(Line("-", text) for text in old), *(Line("+", text) for text in new)]
     script: list[Line] = []
@@ -255,6 +255,19 @@ def _script(old: Sequence[str], new: Sequence[str]) -> list[Line]:
 
 _Sign = Literal[" ", "-", "+"]
 _Path = tuple["_Path | None", _Sign, int]
+
+
+def _one_line(old: Sequence[str], new: Sequence[str]) -> list[tuple[_Sign, int]] | None:
+    """The runs of the commonest change, of one line, found in a quarter of the time; ``None`` for any other."""
+    if len(old) != len(new):
+        return None
+    at = next((i for i, line in enumerate(old) if line != new[i]), len(old))
+    if old[at + 1 :] != new[at + 1 :] or at == len(old):
+        return None
+    beside = (*old[max(at - 1, 0) : at], *old[at + 1 : at + 2])
+    if old[at] in beside or new[at] in beside:
+        return None  # there are several shortest scripts
+    return [(" ", at), ("-", 1), ("+", 1), (" ", len(old) - at - 1)]
 
 
 def _shortest_path(old: Sequence[str], new: Sequence[str]) -> list[tuple[_Sign, int]] | None:

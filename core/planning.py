@@ -241,7 +241,7 @@ def _plan(
     after = splice_bytes(content.data, document, splices, path)
     if after == content.data:
         raise ToolError("no_change", f"The edits change nothing in {path}: oldText and newText are the same there.")
-    regions, new_lines = _regions(lf, splices)
+    regions, old_lines, new_lines = _regions(lf, splices)
     patch = diffs.unified_diff(path, regions)
     by_index = sorted(splices, key=lambda splice: splice.index)
     return EditPlan(
@@ -252,7 +252,7 @@ def _plan(
         before=content.data,
         after=after,
         version=content.stat.version,
-        diff=diffs.bounded(visible(diffs.display_diff(lf.text, regions, new_lines))),
+        diff=diffs.bounded(visible(diffs.display_diff(lf.text, regions, old_lines, new_lines))),
         patch=diffs.bounded(visible(patch)),
         exact_patch=_exact_patch(path, content.data, document, splices, patch),
         first_changed_line=diffs.first_changed_line(regions),
@@ -269,13 +269,14 @@ def _is_binary(path: str, size: int) -> ToolError:
     )
 
 
-def _regions(lf: LfText, splices: Sequence[Splice]) -> tuple[list[diffs.Hunk], int]:
-    """The hunks in the view with ``\n`` line endings, and how many pieces the new text has there."""
+def _regions(lf: LfText, splices: Sequence[Splice]) -> tuple[list[diffs.Hunk], int, int]:
+    """The hunks in the view with ``\n`` line endings, and how many pieces the old and the new text have there."""
     changes = [
         diffs.Change(lf.lf_offset(splice.start), lf.lf_offset(splice.end), lf.lf(splice.new_text)) for splice in splices
     ]
     grown = sum(change.new.count("\n") - lf.text.count("\n", change.start, change.end) for change in changes)
-    return diffs.hunks(lf.text, changes), lf.text.count("\n") + 1 + grown
+    old_lines = lf.text.count("\n") + 1
+    return diffs.hunks(lf.text, changes), old_lines, old_lines + grown
 
 
 def _exact_patch(path: str, data: bytes, document: TextDocument, splices: Sequence[Splice], patch: str) -> str | None:
@@ -319,7 +320,9 @@ def change_between(before: bytes, after: bytes) -> str:
     if not regions:
         return "(only line endings or the encoding)"
     shown = truncate_head(
-        visible(diffs.display_diff(old_text, regions, new_text.count("\n") + 1)), max_lines=40, max_bytes=4000
+        visible(diffs.display_diff(old_text, regions, old_text.count("\n") + 1, new_text.count("\n") + 1)),
+        max_lines=40,
+        max_bytes=4000,
     )
     return shown.content + ("\n[more changes not shown]" if shown.truncated else "")
 

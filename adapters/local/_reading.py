@@ -30,7 +30,8 @@ _SMALL: Final = 64 * 1024
 OPEN_FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
-_DISK_TYPES: Final = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
+_MEMORY_TYPES: Final = frozenset({"ramfs", "tmpfs"})
+_DISK_TYPES: Final = _MEMORY_TYPES | {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"}
 
 
 def open_regular(path: str) -> int:
@@ -107,7 +108,7 @@ def read_up_to(handle: int, size: int, *, whole: bool) -> bytes:
 
 def _content(handle: int, path: str, data: bytes, found: os.stat_result) -> FileContent:
     complete = data if len(data) >= found.st_size else None
-    return FileContent(data, file_stat(found, complete), canonical_of(handle, path, found))
+    return FileContent(data, file_stat(found, complete), canonical_of(handle, path))
 
 
 # ------------------------------------------------------------------ without waiting
@@ -124,8 +125,9 @@ if sys.platform == "linux":
             if found.st_size > _SMALL or (max_bytes is not None and max_bytes < found.st_size):
                 return None
             buffer = bytearray(found.st_size + 1)
+            in_memory = _type_under(path) in _MEMORY_TYPES  # which do not know the flag
             try:
-                count = os.preadv(handle, [buffer], 0, os.RWF_NOWAIT)
+                count = os.preadv(handle, [buffer], 0, 0 if in_memory else os.RWF_NOWAIT)
             except OSError:  # not cached, or a file system that cannot tell
                 return None
             return _content(handle, path, bytes(buffer[:count]), found) if count == found.st_size else None
@@ -134,9 +136,14 @@ if sys.platform == "linux":
 
     def is_local(path: str) -> bool:
         """Whether a path lies on a disk of this machine, told by the mount it is under."""
-        while path not in (mounts := _mounts()) and len(path) > 1:
-            path = os.path.dirname(path)
-        return mounts.get(path) in _DISK_TYPES
+        return _type_under(path) in _DISK_TYPES
+
+    def _type_under(path: str) -> str | None:
+        """The type of the file system that a path lies on, as far as its spelling tells."""
+        mounts = _mounts()
+        while path not in mounts and len(path) > 1:
+            path = path[: path.rfind("/")] or "/"
+        return mounts.get(path)
 
     @cache
     def _mounts() -> dict[str, str]:

@@ -19,6 +19,8 @@ __all__ = ["canonical", "canonical_of", "file_stat", "kind_of", "refuse_irregula
 
 def canonical(path: str) -> str:
     """Return the path with all links resolved; the tail may be missing."""
+    if (real := _told_by_kernel(path)) is not None:
+        return real
     real = _resolved(path)
     try:
         found = os.lstat(real)
@@ -29,22 +31,39 @@ def canonical(path: str) -> str:
     return true_spelling(real)
 
 
-def canonical_of(handle: int, path: str, found: os.stat_result) -> str:
-    """Return where an open file is; a tenth of the cost of resolving its path again, where the kernel tells it.
+def canonical_of(handle: int, path: str) -> str:
+    """Return where an open file is that was opened by a path."""
+    return _place_of(handle) or canonical(path)
 
-    Args:
-        handle: The open file.
-        path: What it was opened by.
-        found: Its stat.
-    """
-    if sys.platform == "linux":
+
+if sys.platform == "linux":
+
+    def _told_by_kernel(path: str) -> str | None:
+        """Resolve the path of something that exists in a fixed number of system calls, however deep it lies."""
         try:
-            real = os.readlink(f"/proc/self/fd/{handle}")
-            if os.path.samestat(os.lstat(real), found):
-                return real
+            handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            return None
+        try:
+            return _place_of(handle)
+        finally:
+            os.close(handle)
+
+    def _place_of(handle: int) -> str | None:
+        """Ask the kernel where an open file is now; ``None`` where it cannot tell, or the file is gone."""
+        try:
+            place = os.readlink(f"/proc/self/fd/{handle}")
+            return place if os.path.samestat(os.lstat(place), os.fstat(handle)) else None
         except OSError:
-            pass  # no /proc, or the file has moved or gone
-    return canonical(path)
+            return None
+
+else:
+
+    def _told_by_kernel(path: str) -> str | None:
+        return None
+
+    def _place_of(handle: int) -> str | None:
+        return None
 
 
 def _resolved(path: str) -> str:

@@ -73,7 +73,7 @@ def _replace(
     path: str, old: HeldFile, data: bytes, expect: Version | None, mode: int | None, previous_limit: int, fsync: bool
 ) -> WriteReceipt:
     refuse_irregular(old.found.st_mode, path)
-    target = canonical_of(old.handle, path, old.found)
+    target = canonical_of(old.handle, path)
     if not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         code = errno.EROFS if _is_mounted_read_only(target) else errno.EACCES
         raise OSError(code, os.strerror(code))

@@ -48,6 +48,7 @@ __all__ = ["LocalFiles"]
 T = TypeVar("T")
 
 _CHUNK: Final = 1024 * 1024
+_BRIEF_BYTES: Final = 64 * 1024
 _SCAN_BUFFER: Final = 256 * 1024
 _FEW_FILES: Final = 2
 _MAX_PATH: Final = 32_767 if sys.platform == "win32" else 4095
@@ -145,7 +146,10 @@ class LocalFiles(FilePort):
         mode: int | None = None,
         previous_limit: int = 0,
     ) -> WriteReceipt:
-        return await self._hop(path, lambda: write_file(path, data, expect, mode, previous_limit, fsync=self._fsync))
+        brief = len(data) <= _BRIEF_BYTES and not self._fsync and is_local(path)
+        return await self._hop(
+            path, lambda: write_file(path, data, expect, mode, previous_limit, fsync=self._fsync), brief=brief
+        )
 
     async def append(self, path: str, data: bytes) -> None:
         await self._hop(path, lambda: _append(path, data))
@@ -194,13 +198,14 @@ class LocalFiles(FilePort):
         with translated(path):
             return work()
 
-    async def _hop(self, path: str | None, work: Callable[[], T], *, abandon: bool = False) -> T:
+    async def _hop(self, path: str | None, work: Callable[[], T], *, abandon: bool = False, brief: bool = False) -> T:
         """Run blocking work in a thread; a cancellation waits until it has settled, unless abandoned.
 
         Args:
             path: What errors name; ``None`` where the work translates them itself.
             work: What to do.
             abandon: Whether a cancellation leaves the work alone.
+            brief: Whether it is a matter of some system calls that hardly wait (see ``Threads.run``).
         """
         if path is not None:
             self._check(path)
@@ -213,7 +218,7 @@ class LocalFiles(FilePort):
             with translated(path):
                 return work()
 
-        return await self._threads.run(translating, abandon=abandon)
+        return await self._threads.run(translating, abandon=abandon, brief=brief)
 
 
 # ------------------------------------------------------------------ blocking work

@@ -11,7 +11,7 @@ from attrs import frozen
 from handrail.core.arguments import parameter, structure
 from handrail.core.errors import ToolError, tool_error
 from handrail.core.freshness import Freshness
-from handrail.core.paths import relative_to, resolve_existing
+from handrail.core.paths import relative_to, resolve, resolve_existing
 from handrail.core.planning import EditPlan, apply_plan, plan_content, plan_replacements, read_to_edit
 from handrail.core.replacement import Replacement
 from handrail.core.results import TextContent, ToolResult, text_result
@@ -76,26 +76,12 @@ def edit_tool(options: EditOptions = EditOptions()) -> Tool[EditArguments]:
     """Return the edit tool."""
 
     async def edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
-        replacements = [Replacement(entry.old_text, entry.new_text) for entry in arguments.edits]
-        target = await resolve_existing(arguments.path, context.env)
-        async with context.file_queue.turn(target) as canonical:
-            try:
-                content = await read_to_edit(context.env, arguments.path, target)
-            except PortError as error:
-                if error.code == "not_found":
-                    raise await missing_file(context.env, target, arguments.path) from error
-                raise tool_error(error, arguments.path) from error
-            if options.require_fresh:
-                context.shared(Freshness).check(canonical, content.data, arguments.path)
-            plan = await plan_content(
-                context.env, arguments.path, target, replacements, content, encoding=options.encoding
-            )
-            # What the session has not seen is not to be edited: with require_fresh, no re-basing on it.
-            rebase = options.rebase and not options.require_fresh
-            plan = (await apply_plan(context.env, plan, rebase=rebase)).plan
-            context.aborted_result = _aborted(plan)
-            if options.require_fresh:
-                context.shared(Freshness).note(canonical, plan.after)
+        target = await resolve(arguments.path, context.env)
+        plan = await _edit_at(target, arguments, options, context)
+        if plan is None and (other := await resolve_existing(arguments.path, context.env)) != target:
+            target, plan = other, await _edit_at(other, arguments, options, context)
+        if plan is None:
+            raise await missing_file(context.env, target, arguments.path)
         shown = plan.path if relative_to(target, context.env.cwd) == plan.path else target
         return text_result(_receipt(plan, shown), details=_details(plan))
 
@@ -111,6 +97,31 @@ def edit_tool(options: EditOptions = EditOptions()) -> Tool[EditArguments]:
         prepare=_prepare,
         details=EditDetails,
     )
+
+
+async def _edit_at(
+    target: str, arguments: EditArguments, options: EditOptions, context: ToolContext
+) -> EditPlan | None:
+    """Edit the file at an absolute path; returns what was done, ``None`` when there is no such file."""
+    env = context.env
+    replacements = [Replacement(entry.old_text, entry.new_text) for entry in arguments.edits]
+    async with context.file_queue.turn(target) as canonical:
+        try:
+            content = await read_to_edit(env, arguments.path, target)
+        except PortError as error:
+            if error.code == "not_found":
+                return None
+            raise tool_error(error, arguments.path) from error
+        if options.require_fresh:
+            context.shared(Freshness).check(canonical, content.data, arguments.path)
+        plan = await plan_content(env, arguments.path, target, replacements, content, encoding=options.encoding)
+        # What the session has not seen is not to be edited: with require_fresh, no re-basing on it.
+        rebase = options.rebase and not options.require_fresh
+        plan = (await apply_plan(env, plan, rebase=rebase)).plan
+        context.aborted_result = _aborted(plan)
+        if options.require_fresh:
+            context.shared(Freshness).note(canonical, plan.after)
+    return plan
 
 
 async def plan_edit(env: Environment, arguments: Mapping[str, Any], *, encoding: str | None = None) -> EditPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -16,7 +16,7 @@ from handrail.core.tool import Tool, ToolContext, define_tool
 from handrail.core.truncation import Truncation
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
-from handrail.ports.files import DirEntry, FileContent
+from handrail.ports.files import DirEntry, FileContent, FileKind
 
 __all__ = ["LsArguments", "LsDetails", "LsOptions", "ls_tool"]
 
@@ -64,8 +64,9 @@ def ls_tool(options: LsOptions = LsOptions()) -> Tool[LsArguments]:
         path = await resolve(arguments.path or ".", env)
         entries = await _entries(env, path, arguments.path or ".")
         limit = whole_limit(arguments.limit, options.default_limit)
-        shown = sorted(entries, key=lambda entry: (entry.name.casefold(), entry.name))[:limit]
-        lines = await _lines(env, path, shown)
+        kinds: dict[str, FileKind] = {entry.name: entry.kind for entry in entries}
+        names = sorted(sorted(kinds), key=str.casefold)[:limit]
+        lines = await _lines(env, path, names, kinds)
         cut = len(entries) > limit
         notices = [f"{limit} entries limit reached. Use limit={limit * 2} for more"] if cut else []
         text, truncation = bounded(lines or ["(empty directory)"], notices)
@@ -94,13 +95,11 @@ async def _exists(env: Environment, path: str) -> bool:
     return True
 
 
-async def _lines(env: Environment, path: str, entries: Sequence[DirEntry]) -> list[str]:
-    links = [join(path, entry.name) for entry in entries if entry.kind == "symlink"]
-    marks = dict(zip(links, await _link_marks(env, links), strict=True))
-    return [
-        show_name(entry.name) + ("/" if entry.kind == "directory" else marks.get(join(path, entry.name), ""))
-        for entry in entries
-    ]
+async def _lines(env: Environment, path: str, names: Sequence[str], kinds: Mapping[str, FileKind]) -> list[str]:
+    links = [name for name in names if kinds[name] == "symlink"]
+    marks = {name: "/" for name in names if kinds[name] == "directory"}
+    marks |= zip(links, await _link_marks(env, [join(path, name) for name in links]), strict=True)
+    return [show_name(name) + marks.get(name, "") for name in names]
 
 
 async def _link_marks(env: Environment, links: Sequence[str]) -> list[str]:

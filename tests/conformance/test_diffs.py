@@ -82,7 +82,7 @@ def test_a_patch_makes_the_new_text_of_the_old(vector: Vector) -> None:
 def test_a_display_diff_numbers_its_lines(vector: Vector) -> None:
     old, new = _texts(vector)
     regions = hunks(old, changes_between(old, new))
-    shown = display_diff(old, regions, new.count("\n") + 1)
+    shown = display_diff(old, regions, old.count("\n") + 1, new.count("\n") + 1)
     old_lines, new_lines = old.split("\n"), new.split("\n")
     for line in shown.split("\n") if shown else []:
         found = re.fullmatch(r"([ +-]) *(\d+) (.*)", line, re.DOTALL)
@@ -109,5 +109,10 @@ def test_a_diff_of_short_texts_is_the_very_same(vector: Vector) -> None:
         assert vectorlib().differences(vector["expect"]["value"], patch) == []
     else:
         expected = vector["expect"]["value"]
-        assert vectorlib().differences(expected["diff"], display_diff(old, regions, new.count("\n") + 1)) == []
+        assert (
+            vectorlib().differences(
+                expected["diff"], display_diff(old, regions, old.count("\n") + 1, new.count("\n") + 1)
+            )
+            == []
+        )
         assert first_changed_line(regions) == expected.get("firstChangedLine")

@@ -205,7 +205,7 @@ async def test_output_after_the_end_of_the_shell_is_not_lost(commands: LocalComm
     text = f"exec 3<>{tmp_path}/begun; (for i in {{1..30000}}; do echo $i; [ $i = 99 ] && echo >&3; done) & read x <&3"
     ended = await shell(commands, f"{text}; exit 7", output)
     assert output.data == b"".join(b"%d\n" % number for number in range(1, 30001))
-    assert (ended.code, ended.background) == (7, ())
+    assert (ended.code, list(ended.background)) == (7, [])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what a process waits for is read from /proc")

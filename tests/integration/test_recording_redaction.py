@@ -87,7 +87,7 @@ async def test_planted_secrets_are_nowhere(tmp_path: Path, where: str) -> None:
     ]
     assert [form for form in forms if form in kept] == []
     hashes = [hashlib.sha256(data).hexdigest().encode() for data in (raw, b"plain=but-hidden-by-its-path")]
-    hashes += [hashlib.blake2b(raw, digest_size=16).hexdigest().encode()]  # as in version tokens
+    hashes += [hashlib.sha256(raw).hexdigest()[:32].encode()]  # as in version tokens
     assert [digest for digest in hashes if digest in kept] == []
     for marker in (b"secret:PASSWORD", b"pattern:private-key", b"pattern:github-token", b"[redacted:path]"):
         assert marker in kept

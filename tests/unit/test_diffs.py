@@ -19,7 +19,7 @@ from patching import apply_display, apply_unified, plain_lines
 
 
 def display(old: str, new: str) -> str:
-    return display_diff(old, hunks(old, changes_between(old, new)), new.count("\n") + 1)
+    return display_diff(old, hunks(old, changes_between(old, new)), old.count("\n") + 1, new.count("\n") + 1)
 
 
 def unified(old: str, new: str, name: str = "f.txt") -> str:
