@@ -96,7 +96,7 @@ class CommandPort(Protocol):
         Empty where the promises of ``run`` hold without exception. Not counted is what no host promises: a process
         of another user, and one that a service starts on request.
         """
-        ...
+        return ()
 
     async def run(self, command: Command, on_output: OutputSink, on_exit: ExitListener | None = None) -> Exit:
         """Run a program to its end and hand its output to ``on_output`` as it comes.

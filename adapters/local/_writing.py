@@ -39,15 +39,17 @@ def write_file(
         PortError: ``conflict``; ``is_a_directory``; ``not_a_regular_file``.
     """
     for _ in range(_ATTEMPTS):
+        target = path
         try:
-            if _exists(path):
+            # What a link or a ".." after a missing name leads to is there, or is to be created, all the same.
+            if _exists(target, path) or _exists(target := os.path.realpath(path), path):
                 if expect == ABSENT:
                     raise PortError("conflict", path, "the file exists")
-                with held_file(path) as old:
+                with held_file(target) as old:
                     return _replace(path, old, data, expect, mode, previous_limit, fsync)
             if expect is not None and expect != ABSENT:
                 raise PortError("conflict", path, "the file is gone")
-            return _create(os.path.realpath(path), data, mode, fsync)
+            return _create(target, data, mode, fsync)
         except FileExistsError:
             continue  # somebody created it just now
         except FileNotFoundError:
@@ -59,10 +61,10 @@ def write_file(
     raise PortError("conflict", path, "others create and remove the file all the time")
 
 
-def _exists(path: str) -> bool:
+def _exists(target: str, path: str) -> bool:
     """Whether there is a regular file; False where nothing can be, and for a link to nothing."""
     try:
-        found = os.stat(path)
+        found = os.stat(target)
     except (FileNotFoundError, NotADirectoryError):
         return False
     refuse_irregular(found.st_mode, path)
