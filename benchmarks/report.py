@@ -82,16 +82,28 @@ def table(rows: Sequence[Row]) -> str:
             f"| {_time(row, 'limit')} | {_ratio(row, 'handrail', 'limit')} | {most} "
             f"| {f'{max(memory) / 1048576:.0f} MiB' if memory else '–'} | {met} |"
         )
-    others = sorted({name for row in rows for name in row.seconds} - {"handrail", "reference", "limit"})
-    for name in others:
-        lines += ["", f"{name} against handrail:"]
-        lines += [
-            f"- {row.workload.name}: {_time(row, name)}, {_ratio(row, name, 'handrail')}"
-            for row in rows
-            if name in row.seconds
-        ]
-    failed = [f"- {row.workload.name}, {name}: {text}" for row in rows for name, text in row.errors.items()]
+    lines += _peer_table(rows)
+    failed = [
+        f"- {row.workload.name}, {name}: {' '.join(text.split())}" for row in rows for name, text in row.errors.items()
+    ]
     return "\n".join([*lines, *(["", "Failed:", *failed] if failed else [])])
+
+
+def _peer_table(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a table of the other systems against handrail; none without any."""
+    peers = sorted({name for row in rows for name in row.seconds} - {"handrail", "reference", "limit"})
+    if not peers:
+        return []
+    return [
+        "",
+        f"| workload | handrail | {' | '.join(peers)} |",
+        f"|---|---|{'---|' * len(peers)}",
+        *(
+            f"| {row.workload.name} | {_time(row, 'handrail')} | {' | '.join(_against(row, name) for name in peers)} |"
+            for row in rows
+            if any(name in row.seconds for name in peers)
+        ),
+    ]
 
 
 def to_json(rows: Sequence[Row]) -> str:
@@ -159,3 +171,11 @@ def _time(row: Row, subject: str) -> str:
 def _ratio(row: Row, over: str, under: str) -> str:
     ratio, spread = row.ratio(over, under), row.spread(over, under)
     return f"{ratio:.2f} ({spread[0]:.2f}–{spread[1]:.2f})" if ratio and spread else "–"
+
+
+def _against(row: Row, peer: str) -> str:
+    ratio = row.ratio(peer, "handrail")
+    if ratio is None:
+        return _time(row, peer)
+    factor, word = (ratio, "slower") if ratio >= 1 else (1 / ratio, "faster")
+    return f"{_time(row, peer)}, {factor:.{0 if factor >= 100 else 1}f} times {word}"

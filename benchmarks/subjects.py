@@ -7,27 +7,43 @@ workload that fails for one of them never spoils the rest.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import venv
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
+
+from benchmarks.peers.environment import Unavailable, make_environment
 
 __all__ = ["Subject", "Unavailable", "limit", "ours", "peers", "reference"]
 
 _HERE: Final = Path(__file__).resolve().parent
 _REFERENCE: Final = "@earendil-works/pi-coding-agent@1.6.0"
-_PEERS: Final = {"deepagents": "deepagents==0.7.*", "mcp-files": "mcp==1.*"}
 
 
-class Unavailable(Exception):
-    """A subject cannot run here; the text says why."""
+@frozen
+class _Peer:
+    name: str
+    packages: Sequence[str]
+    npm_package: str | None = None
+    python: tuple[int, int] = (3, 11)
+
+
+_PEERS: Final = (
+    _Peer("deepagents", ["deepagents==0.7.32"]),
+    _Peer("mcp-files", ["mcp==2.3.0"], npm_package="@modelcontextprotocol/server-filesystem@2026.8.31"),
+    _Peer("pydantic-ai", ["pydantic-ai-harness==0.62.0"], python=(3, 12)),
+    # The tools do not say which version of their kit they need.
+    _Peer("openhands", ["openhands-tools==1.58.2", "openhands-sdk==1.58.2"], python=(3, 12)),
+)
 
 
 @define(eq=False)
@@ -40,26 +56,47 @@ class Subject:
     _process: subprocess.Popen[str] | None = None
 
     def run(self, workload: dict[str, Any], number: int, timeout_seconds: float = 120) -> dict[str, Any]:
-        """Run one round and return the answer."""
-        process = self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps({"workload": workload, "round": number}) + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-        if not line:
-            self._process = None
-            return {"error": f"the process of {self.name} ended with code {process.wait()}"}
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        """Run one round and return the answer.
+
+        A process that ends, or that is killed because its answer takes too long, is an answer with an error; the
+        next round starts a new one.
+        """
+        try:
+            process = self._started()
+        except OSError as error:
+            return {"error": f"{self.name} does not start: {error}"}
+        late = threading.Event()
+
+        def end_it() -> None:
+            late.set()
+            _kill(process)
+
+        timer = threading.Timer(timeout_seconds, end_it)
+        timer.start()
+        answer = _ask(process, {"workload": workload, "round": number})
+        timer.cancel()
+        timer.join()
+        if answer is not None and not late.is_set():
+            return answer
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)  # it is ending by itself if it was not late: its exit code says more than ours
+        _kill(process)
+        self._process = None
+        if late.is_set():
+            return {"error": f"no answer in {timeout_seconds:g} s, killed"}
+        return {"error": f"the process of {self.name} ended with code {process.returncode}"}
 
     def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            assert self._process.stdin is not None
+        """End the process, by force if it takes long."""
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        try:
             self._process.stdin.close()
             self._process.wait(10)
-            self._process = None
+        except (OSError, subprocess.TimeoutExpired):
+            _kill(self._process)
+        self._process = None
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
@@ -70,8 +107,33 @@ class Subject:
                 text=True,
                 cwd=_HERE.parent,
                 env={**os.environ, **self.environment},
+                start_new_session=True,
             )
         return self._process
+
+
+def _ask(process: subprocess.Popen[str], request: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the answer to a request; ``None`` if the process ends before."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+    except OSError:
+        return None
+    for line in process.stdout:
+        # A library may print lines of its own.
+        if line.startswith(('{"seconds":', '{"error":')):
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+    return None
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process and what it started in its own session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def ours() -> Subject:
@@ -110,16 +172,13 @@ def reference(cache: Path) -> Subject:
 
 def peers(cache: Path) -> list[Subject | Unavailable]:
     """Python systems of the same kind, each in a virtual environment of its own."""
-    return [_peer(name, package, cache) for name, package in _PEERS.items()]
+    return [_peer(peer, cache / f"peer-{peer.name}") for peer in _PEERS]
 
 
-def _peer(name: str, package: str, cache: Path) -> Subject | Unavailable:
-    home = cache / f"peer-{name}"
-    python = home / "bin" / "python"
-    if not (home / "complete").exists():
-        venv.create(home, with_pip=True, clear=True)
-        done = subprocess.run([str(python), "-m", "pip", "install", "-q", package], capture_output=True, text=True)
-        if done.returncode:
-            return Unavailable(f"{name}: pip could not install {package}: {done.stderr.strip()[-200:]}")
-        (home / "complete").touch()
-    return Subject(name, [str(python), str(_HERE / "run_peer.py"), name])
+def _peer(peer: _Peer, home: Path) -> Subject | Unavailable:
+    try:
+        python = make_environment(home, peer.packages, peer.npm_package, peer.python)
+    except Unavailable as reason:
+        return Unavailable(f"{peer.name}: {reason}")
+    # Nothing of ours is seen by a peer but the folder of the benchmarks.
+    return Subject(peer.name, [str(python), "-m", "benchmarks.peers", peer.name], {"PYTHONPATH": ""})
