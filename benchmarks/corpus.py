@@ -17,7 +17,8 @@ _WORDS: Final = [
     *("error", "level", "field", "record", "client", "server", "request", "response", "config", "module", "import"),
     *("return", "define", "class", "method", "object", "string", "number", "list", "table", "row", "column"),
 ]
-_VERSION: Final = "2"
+_VERSION: Final = "3"
+_MAX_DEPTH: Final = 8
 
 
 @frozen
@@ -70,13 +71,15 @@ def make_corpus(scale: float, where: Path | None = None) -> Corpus:
 
 
 def make_tree(root: Path, files: int, mean_size: int, seed: int = 1) -> None:
-    """Make a tree of source-like files, about 25 to a directory, with ignore files here and there."""
+    """Make a tree of source-like files, about 25 to a directory, 8 levels deep, with ignore files here and there."""
     rng = random.Random(seed)
     block = _source(rng, 400_000)
     directories = [root]
     for number in range(files):
         if number % 25 == 0:
             parent = rng.choice(directories[-40:])
+            if len(parent.relative_to(root).parts) >= _MAX_DEPTH:
+                parent = rng.choice(directories[:40])
             directory = parent / f"{rng.choice(_WORDS)}{number // 25}"
             directory.mkdir(parents=True, exist_ok=True)
             directories.append(directory)

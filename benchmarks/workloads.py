@@ -98,9 +98,7 @@ def workloads(corpus: Corpus) -> list[Workload]:
             fresh=True,
             limit=("count_lines", str(corpus.large_text)),
         ),
-        Workload(
-            "read deep in a large file, again", Goal(milliseconds=5), root, [[_read("large.txt", deep)]], repeat=5
-        ),
+        Workload("read deep in a large file, again", Goal(milliseconds=5), root, [[_read("large.txt", deep)]]),
         Workload(
             "write a small file",
             Goal(reference=1.3),

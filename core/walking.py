@@ -25,8 +25,9 @@ __all__ = ["Listed", "Round", "TreeWalk"]
 _MAX_RULE_FILE_BYTES: Final = 1024 * 1024
 """How much of an ignore file is read."""
 
+_MIN_BATCH: Final = 16
 _MAX_BATCH: Final = 256
-"""How many directories are listed in one call at most."""
+"""How many directories are listed in one call."""
 
 
 @frozen
@@ -120,7 +121,7 @@ class TreeWalk:
         root = _Node(self.root, 0, await self._rules_from_above(), state)
         pending = [root]  # directories that are not listed yet, in reverse order
         cursor = [_Place([root])]
-        size = 1
+        size, entered = 1, 0
         while pending:
             batch = pending[-size:]
             del pending[-size:]
@@ -128,8 +129,11 @@ class TreeWalk:
             listed = await self._list(batch)
             for node in reversed(batch):
                 pending.extend(item for item in reversed(node.items or ()) if isinstance(item, _Node))
-            yield Round(listed, _advance(cursor))
-            size = min(size * 4, _MAX_BATCH)
+            passed, count = _advance(cursor)
+            entered += count
+            yield Round(listed, passed)
+            # As much again as was of use: a search that soon has enough has not listed much for nothing.
+            size = min(max(entered, _MIN_BATCH), _MAX_BATCH)
 
     # ---------------------------------------------------------------- one batch
 
@@ -284,9 +288,10 @@ class TreeWalk:
         return found
 
 
-def _advance(cursor: list[_Place]) -> list[str]:
-    """Go on in order up to the first directory that is not listed yet; return what was passed."""
+def _advance(cursor: list[_Place]) -> tuple[list[str], int]:
+    """Go on in order up to the first directory that is not listed yet; return what was passed, in how many of them."""
     passed: list[str] = []
+    entered = 0
     while cursor:
         place = cursor[-1]
         if place.next == len(place.items):
@@ -300,8 +305,9 @@ def _advance(cursor: list[_Place]) -> list[str]:
         else:
             cursor.append(_Place(item.items))
             item.items = _DONE
+            entered += 1
         place.next += 1
-    return passed
+    return passed, entered
 
 
 def _special_names(listing: DirListing) -> list[str]:

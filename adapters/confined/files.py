@@ -18,6 +18,7 @@ from handrail.ports.files import (
     DirListing,
     FileContent,
     FilePort,
+    FileStart,
     FileStat,
     Version,
     WriteReceipt,
@@ -78,6 +79,9 @@ class ConfinedFiles(FilePort):
 
     async def read_many(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileContent | PortError]:
         return await self._each(paths, self._inside, partial(self._files.read_many, max_bytes=max_bytes))
+
+    async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
+        return await self._each(paths, self._inside, partial(self._files.read_starts, max_bytes=max_bytes))
 
     async def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         inside = await self._inside(path)

@@ -13,7 +13,7 @@ from handrail.adapters.journal.looking import join, look, read_state, split
 from handrail.adapters.journal.states import ABSENT, Effect, State
 from handrail.adapters.journal.watching import Watch
 from handrail.ports.errors import PortError
-from handrail.ports.files import DirEntry, DirListing, FileContent, FilePort, FileStat, Version, WriteReceipt
+from handrail.ports.files import DirEntry, DirListing, FileContent, FilePort, FileStart, FileStat, Version, WriteReceipt
 
 __all__ = ["JournaledFiles"]
 
@@ -57,6 +57,9 @@ class JournaledFiles(FilePort):
 
     async def read_many(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileContent | PortError]:
         return await self._files.read_many(paths, max_bytes=max_bytes)
+
+    async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
+        return await self._files.read_starts(paths, max_bytes=max_bytes)
 
     def read_chunks(self, path: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         return self._files.read_chunks(path, start=start, end=end)

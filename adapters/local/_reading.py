@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat as stat_bits
 import sys
 from contextlib import suppress
 from functools import cache
@@ -17,12 +18,14 @@ from handrail.ports.files import FileContent, FileStart
 __all__ = [
     "OPEN_FLAGS",
     "is_local",
+    "is_small_directory",
     "open_regular",
     "read_cached",
     "read_file",
     "read_or_error",
     "read_up_to",
     "start_or_error",
+    "why_missing",
 ]
 
 _CHUNK: Final = 1024 * 1024
@@ -31,6 +34,7 @@ OPEN_FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
 _MEMORY_TYPES: Final = frozenset({"ramfs", "tmpfs"})
+_SMALL_DIRECTORY_BYTES: Final = 16 * 1024
 _DISK_TYPES: Final = _MEMORY_TYPES | {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"}
 
 
@@ -79,6 +83,16 @@ def start_or_error(path: str, max_bytes: int) -> FileStart | PortError:
         return error
 
 
+def why_missing(path: str) -> PortError | None:
+    """The error for a path at which nothing can be read; ``None`` where something is."""
+    try:
+        with translated(path):
+            os.stat(path)
+    except PortError as error:
+        return error
+    return None
+
+
 def _read_start(path: str, max_bytes: int) -> FileStart:
     handle = open_regular(path)
     try:
@@ -112,6 +126,15 @@ def _content(handle: int, path: str, data: bytes, found: os.stat_result) -> File
 
 
 # ------------------------------------------------------------------ without waiting
+
+
+def is_small_directory(path: str) -> bool:
+    """Whether a path is a directory on a disk of this machine with some hundred entries at most."""
+    try:
+        found = os.stat(path) if is_local(path) else None
+    except (OSError, ValueError):
+        return False
+    return found is not None and stat_bits.S_ISDIR(found.st_mode) and found.st_size <= _SMALL_DIRECTORY_BYTES
 
 
 if sys.platform == "linux":

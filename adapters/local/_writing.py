@@ -39,10 +39,10 @@ def write_file(
         PortError: ``conflict``; ``is_a_directory``; ``not_a_regular_file``.
     """
     for _ in range(_ATTEMPTS):
-        target = path
+        # Where a link, or a ".." behind what is no directory, leads to: there it is, or is to be created, all the same.
+        target = path if os.path.isfile(path) else os.path.realpath(path)
         try:
-            # What a link or a ".." after a missing name leads to is there, or is to be created, all the same.
-            if _exists(target, path) or _exists(target := os.path.realpath(path), path):
+            if target is path or _exists(target, path):
                 if expect == ABSENT:
                     raise PortError("conflict", path, "the file exists")
                 with held_file(target) as old:

@@ -1,7 +1,8 @@
 """LocalFiles: the FilePort on the real disk.
 
-What may wait for a device is one hop to a worker thread. A hop costs some hundred microseconds, so what cannot
-wait is done on the event loop: a few ``stat`` calls on a local disk, a small file that the page cache holds.
+What may wait for a device is one hop to a worker thread. A hop costs some hundred microseconds, so what hardly
+waits is done on the event loop: some ``stat`` calls on a local disk, one or two small directories there, a small
+file that the page cache holds.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import anyio.lowlevel
 from handrail.adapters.local._errors import port_error, translated
 from handrail.adapters.local._reading import (
     is_local,
+    is_small_directory,
     open_regular,
     read_cached,
     read_file,
     read_or_error,
     start_or_error,
+    why_missing,
 )
 from handrail.adapters.local._stats import canonical, file_stat, kind_of, refuse_irregular
 from handrail.adapters.local._threads import Threads
@@ -50,7 +53,8 @@ T = TypeVar("T")
 _CHUNK: Final = 1024 * 1024
 _BRIEF_BYTES: Final = 64 * 1024
 _SCAN_BUFFER: Final = 256 * 1024
-_FEW_FILES: Final = 2
+_FEW: Final = 2
+_LOOKED_FOR: Final = 64
 _MAX_PATH: Final = 32_767 if sys.platform == "win32" else 4095
 """Characters; no system takes more, and resolving a longer one would take time that grows with its square."""
 
@@ -82,10 +86,15 @@ class LocalFiles(FilePort):
         return await self._hop(None, lambda: [_stat_or_error(path, follow_symlinks) for path in paths])
 
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
-        return await self._hop(path, lambda: _entries(path))
+        self._check(path)
+        do = self._at_once if is_small_directory(path) else self._hop
+        return await do(path, lambda: _entries(path))
 
     async def list_dirs(self, paths: Sequence[str]) -> Sequence[DirListing]:
-        return await self._hop(None, lambda: [_listing(path) for path in paths])
+        if len(paths) > _FEW or self._closed or not all(map(is_small_directory, paths)):
+            return await self._hop(None, lambda: [_listing(path) for path in paths])
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return [_listing(path) for path in paths]
 
     async def read(self, path: str, *, max_bytes: int | None = None) -> FileContent:
         self._check(path)
@@ -99,9 +108,16 @@ class LocalFiles(FilePort):
         return await self._hop(None, lambda: [read_or_error(path, max_bytes) for path in paths])
 
     async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
-        if len(paths) > _FEW_FILES or self._closed:
+        if len(paths) > _LOOKED_FOR or self._closed:
             return await self._hop(None, lambda: [start_or_error(path, max_bytes) for path in paths])
-        return [await self._start(path, max_bytes) for path in paths]
+        # A search asks for many names of ignore files, of which hardly any exists.
+        missing = {path: error for path in paths if is_local(path) and (error := why_missing(path))}
+        there = [path for path in paths if path not in missing]
+        if len(there) > _FEW:
+            return await self._hop(
+                None, lambda: [missing.get(path) or start_or_error(path, max_bytes) for path in paths]
+            )
+        return [missing.get(path) or await self._start(path, max_bytes) for path in paths]
 
     async def _start(self, path: str, max_bytes: int) -> FileStart | PortError:
         """Read one file, which saves the hop where the page cache holds it."""
@@ -226,12 +242,14 @@ class LocalFiles(FilePort):
 
 def _entries(path: str) -> list[DirEntry]:
     with os.scandir(path) as entries:
-        return [DirEntry(entry.name, _entry_kind(entry)) for entry in entries]
+        # A call for each entry is what a long listing costs; most are files.
+        return [
+            DirEntry(entry.name, "file" if entry.is_file(follow_symlinks=False) else _other_kind(entry))
+            for entry in entries
+        ]
 
 
-def _entry_kind(entry: os.DirEntry[str]) -> FileKind:
-    if entry.is_file(follow_symlinks=False):
-        return "file"
+def _other_kind(entry: os.DirEntry[str]) -> FileKind:
     if entry.is_dir(follow_symlinks=False):
         return "directory"
     if entry.is_symlink():
