@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -31,15 +32,13 @@ __all__ = [
 ]
 
 
+@cache
 def _load_re2() -> Any:
-    """RE2's module; ``None`` where there is no wheel for the platform."""
+    """RE2's module, loaded with the first search; ``None`` where there is no wheel for the platform."""
     try:
         return import_module("re2")
     except ImportError:
         return None
-
-
-_RE2: Final = _load_re2()
 
 
 # ------------------------------------------------------------------ text
@@ -124,7 +123,7 @@ class LineMatcher:
     def __attrs_post_init__(self) -> None:
         self._automaton = LineAutomaton(self.node)
         self._required = required_text(self.node).encode("utf-8", "surrogatepass")
-        self._re2 = _re2_patterns(self.node) if self.use_re2 and _RE2 is not None else None
+        self._re2 = _re2_patterns(self.node) if self.use_re2 else None
 
     def matches_in(self, data: bytes) -> bool:
         """Whether any line of UTF-8 text matches."""
@@ -198,15 +197,18 @@ class _Re2Patterns:
 
 
 def _re2_patterns(node: Node) -> _Re2Patterns | None:
-    """``None`` for a pattern that RE2 refuses, e.g. as too large."""
-    options = _RE2.Options()
+    """``None`` without RE2, and for a pattern that it refuses, e.g. as too large."""
+    re2 = _load_re2()
+    if re2 is None:
+        return None
+    options = re2.Options()
     options.log_errors = False
     words = has_word_boundary(node)
     try:
-        buffer = _RE2.compile(f"(?m){to_re2(node, in_buffer=True)}".encode(), options)
-        wide = _RE2.compile(f"(?m){to_re2(node, in_buffer=True, loose=True)}".encode(), options) if words else buffer
-        return _Re2Patterns(buffer, wide, _RE2.compile(to_re2(node).encode(), options), words)
-    except _RE2.error:
+        buffer = re2.compile(f"(?m){to_re2(node, in_buffer=True)}".encode(), options)
+        wide = re2.compile(f"(?m){to_re2(node, in_buffer=True, loose=True)}".encode(), options) if words else buffer
+        return _Re2Patterns(buffer, wide, re2.compile(to_re2(node).encode(), options), words)
+    except re2.error:
         return None
 
 
