@@ -17,7 +17,7 @@ from handrail.core.truncation import MAX_BYTES, byte_length
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
-__all__ = ["PdfPages", "is_pdf", "pdf_page_window", "pdf_pages"]
+__all__ = ["PdfPages", "is_pdf", "pdf_page_window"]
 
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -46,16 +46,6 @@ def is_pdf(data: bytes) -> bool:
     Readers accept it anywhere in the first kilobyte (ISO 32000-1, annex H), but there a source text may mention it.
     """
     return data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip(b"\0\t\n\f\r ").startswith(b"%PDF-")
-
-
-def pdf_pages(data: bytes) -> list[str] | str:
-    """Extract the text of every page; see ``pdf_page_window`` for one that stops in time.
-
-    Returns:
-        The pages, or a text that says why there are none.
-    """
-    window = pdf_page_window(data, max_bytes=None)
-    return window if isinstance(window, str) else list(window.pages)
 
 
 def pdf_page_window(

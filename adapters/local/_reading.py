@@ -23,6 +23,7 @@ __all__ = [
     "read_cached",
     "read_file",
     "read_or_error",
+    "read_range",
     "read_up_to",
     "start_or_error",
     "why_missing",
@@ -72,6 +73,16 @@ def read_or_error(path: str, max_bytes: int) -> FileContent | PortError:
             return read_file(path, max_bytes)
     except PortError as error:
         return error
+
+
+def read_range(path: str, start: int, end: int) -> bytes:
+    """Return the bytes of a file from one offset to another, as far as there are any."""
+    handle = open_regular(path)
+    try:
+        os.lseek(handle, start, os.SEEK_SET)
+        return read_up_to(handle, end - start, whole=False)
+    finally:
+        os.close(handle)
 
 
 def start_or_error(path: str, max_bytes: int) -> FileStart | PortError:

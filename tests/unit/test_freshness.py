@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from handrail.adapters.memory import Directory, MemoryEnvironment, Symlink, memory_environment
+from handrail.core.errors import ToolError
+from handrail.core.freshness import Freshness
 from handrail.core.results import ToolResult
 from handrail.core.toolbox import Toolbox
 from handrail.core.tools.edit import EditOptions, edit_tool
@@ -169,3 +171,17 @@ async def test_without_the_option_nothing_is_asked() -> None:
     async with Toolbox(env, [edit_tool()]) as toolbox:
         result = await toolbox.call("edit", {"path": "f.txt", "edits": [{"oldText": "one", "newText": "1"}]})
     assert not result.is_error
+
+
+async def test_what_changed_is_shown_of_the_latest_files_only() -> None:
+    seen = Freshness()
+    content = b"x\n" * (128 * 1024)
+    for number in range(200):
+        seen.note(f"/{number}", content)
+    texts: list[str] = []
+    for path in ("/0", "/199"):
+        with pytest.raises(ToolError) as refused:
+            seen.check(path, b"y\n", path)
+        texts.append(refused.value.message)
+    assert [("What changed" in text) for text in texts] == [False, True]
+    seen.check("/0", content, "/0")

@@ -9,7 +9,7 @@ import sys
 import pytest
 from pypdf import PdfWriter
 
-from handrail.core.pdf import PdfPages, is_pdf, pdf_page_window, pdf_pages
+from handrail.core.pdf import PdfPages, is_pdf, pdf_page_window
 
 
 def pdf(*pages: str, trailer: bytes = b"", broken_page: int | None = None) -> bytes:
@@ -52,6 +52,12 @@ def encrypted(data: bytes, password: str) -> bytes:
 def window(result: PdfPages | str) -> PdfPages:
     assert isinstance(result, PdfPages), result
     return result
+
+
+def pdf_pages(data: bytes) -> list[str] | str:
+    """The text of every page, or why there is none."""
+    result = pdf_page_window(data, max_bytes=None)
+    return result if isinstance(result, str) else list(result.pages)
 
 
 def refused(result: list[str] | str) -> str:
