@@ -171,7 +171,9 @@ class JournaledFiles(FilePort):
 
     async def make_link(self, path: str, target: str) -> None:
         async with self._ledger.lock:
-            effect = {await self._name(path): (ABSENT, State("symlink", target=target))}
+            place = await self._name(path)
+            before, _ = await look(self._files, place, 0)
+            effect = {place: (before, State("symlink", target=target))} if before == ABSENT else {}
             await self._change(effect, {}, lambda: self._files.make_link(path, target))
 
     async def change_mode(self, path: str, mode: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Container, Iterable, Iterator, Mapping, S
 from typing import Final
 
 import anyio
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from handrail.adapters.journal.ledger import Ledger, net_effect
 from handrail.adapters.journal.looking import Openings, join, look, split
@@ -97,6 +97,7 @@ class History:
             UndoConflict: A file is not as the call left it. Nothing was done.
             JournalError: There is no such call.
         """
+        await self._settle()
         changes = self.changes(call_id)
         if not changes:
             what = "Nothing" if call_id is None else f"No call {call_id} that changed anything"
@@ -110,6 +111,7 @@ class History:
         Raises:
             UndoConflict: A file is not as the last call left it. Nothing was done.
         """
+        await self._settle()
         return await self._undo([change for change in self.changes() if change.number >= point], force)
 
     async def redo(self, *, force: bool = False) -> Undone:
@@ -129,6 +131,7 @@ class History:
 
     async def diff(self, point: int = 0) -> str:
         """Return what is different now from how it was at a point, as unified diffs, for all journaled paths."""
+        await self._settle()
         effect = net_effect(change for change in self.changes() if change.number >= point)
         parts: list[str] = []
         for path, (before, _) in sorted(effect.items()):
@@ -137,6 +140,20 @@ class History:
         return "".join(parts)
 
     # -------------------------------------------------------------- parts
+
+    async def _settle(self) -> None:
+        """Find out which changes that a killed process announced were never made; those are no part of the history."""
+        ledger = self._ledger
+        async with ledger.lock:
+            for name, intended in list(ledger.unsettled.items()):
+                latest = {change.path: change for change in ledger.changes}
+                not_made: list[Change] = []
+                for change in intended:
+                    now, _ = await look(self._files, change.path, ledger.max_bytes)
+                    is_latest = change.path in latest and evolve(latest[change.path], number=change.number) == change
+                    if is_latest and change.before.matches(now) and not change.after.matches(now):
+                        not_made.append(change)
+                await ledger.settle_later(name, not_made)
 
     async def _undo(self, changes: Sequence[Change], force: bool) -> Undone:
         if not changes:

@@ -55,23 +55,28 @@ class Ledger:
     changes: list[Change] = field(factory=list[Change])
     undone: list[list[str]] = field(factory=list[list[str]])
     """Groups that were undone and not redone, the last step last."""
+    unsettled: dict[str, list[Change]] = field(factory=dict[str, list[Change]])
+    """Intents of which a process that was killed has not told what came of them, by name."""
     lock: anyio.Lock = field(factory=anyio.Lock)
     _groups: WeakKeyDictionary[CallContext, str] = field(factory=WeakKeyDictionary[CallContext, str])
 
     def load(self) -> None:
         """Take in what the store has. Blocks."""
         blocks: list[list[Change]] = []
-        intended: dict[str, list[Change]] = {}
+        intended: dict[str, tuple[list[Change], list[Change]]] = {}  # what is taken for done, what was intended
+        self.unsettled.clear()
         for record in self.store.records():
             if "undone" in record or "redone" in record:
                 self._mark(record)
             elif "done" in record:
-                block = intended.pop(record["done"], [])
-                if "changes" in record:
-                    block[:] = [_from_record(each) for each in record["changes"]]
+                block, whole = intended.get(record["done"], ([], []))
+                block[:] = [_from_record(each) for each in record["changes"]] if "changes" in record else whole
+                self.unsettled.pop(record["done"], None)
             elif "intent" in record:
-                blocks.append([_from_record(each) for each in record["changes"]])
-                intended[record["intent"]] = blocks[-1]
+                whole = [_from_record(each) for each in record["changes"]]
+                blocks.append([*whole])
+                intended[record["intent"]] = blocks[-1], whole
+                self.unsettled[record["intent"]] = whole
             else:
                 blocks.append([_from_record(record)])
         self.changes = [evolve(each, number=number) for number, each in enumerate(chain.from_iterable(blocks))]
@@ -120,6 +125,14 @@ class Ledger:
             await self._save([{"done": intent.name}], contents)
         else:
             await self._save([{"done": intent.name, "changes": _to_records(noted)}], contents)
+
+    async def settle_later(self, name: str, not_made: Sequence[Change]) -> None:
+        """Note what came of an intent of a process that was killed: all of it but some changes."""
+        made = [change for change in self.unsettled.pop(name) if change not in not_made]
+        gone = {(change.group, change.path, change.before, change.after) for change in not_made}
+        kept = [each for each in self.changes if (each.group, each.path, each.before, each.after) not in gone]
+        self.changes = [evolve(each, number=number) for number, each in enumerate(kept)]
+        await self._save([{"done": name, "changes": _to_records(made)}], {})
 
     async def keep(self, contents: Mapping[str, bytes]) -> None:
         """Keep contents that may be needed later."""

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from handrail.adapters.journal import journal
+from handrail.adapters.journal import MemoryJournal, journal
 from handrail.adapters.local.environment import local_environment
+from handrail.adapters.memory import memory_environment
+from handrail.ports.errors import PortError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
 
@@ -64,3 +66,26 @@ async def test_everything_on_disk_can_be_undone_after_a_kill(seed: int, tmp_path
         if undone.paths:
             await env.history.redo()
             assert tree(work) == killed
+
+
+async def test_what_was_announced_and_never_made_is_no_part_of_the_history() -> None:
+    contents: dict[str, bytes] = {}
+    store = MemoryJournal(contents=contents)
+    async with journal(memory_environment({"/project/a": "original\n"}), store, roots=()) as env:
+        await env.files.write("/project/a", b"one\n")
+        await env.files.write("/project/a", b"two\n")
+    announced = MemoryJournal(records=list(store.records())[:-1], contents=contents)
+    async with journal(memory_environment({"/project/a": "one\n"}), announced, roots=()) as env:
+        await env.history.undo_since(0)
+        assert (await env.files.read("/project/a")).data == b"original\n"
+        await env.history.redo()
+        assert (await env.files.read("/project/a")).data == b"one\n"
+
+
+async def test_a_link_that_could_not_be_made_is_not_announced() -> None:
+    contents: dict[str, bytes] = {}
+    store = MemoryJournal(contents=contents)
+    async with journal(memory_environment({"/project/a": "original\n"}), store, roots=()) as env:
+        with pytest.raises(PortError, match="already_exists"):
+            await env.files.make_link("/project/a", "b")
+    assert store.records() == ()

@@ -166,6 +166,8 @@ def test_bytes_outside_the_edits_are_identical(data: st.DataObject) -> None:
     document = document_of(before)
     lf = LfText(document.text)
     ranges = [(a, b) for a, b in data.draw(cuts(lf.text)) if is_unique(lf.text, lf.text[a:b])]
+    # A lone carriage return before a line ending looks like one line ending to whoever writes it down.
+    ranges = [(a, b) for a, b in ranges if "\r\n" not in lf.text[a:b]]
     assume(ranges)
     edits = [Replacement(lf.text[a:b], data.draw(new_texts())) for a, b in ranges]
     splices, after = attempt(before, document, edits)
