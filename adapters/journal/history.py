@@ -150,9 +150,10 @@ class History:
                 not_made: list[Change] = []
                 for change in intended:
                     now, _ = await look(self._files, change.path, ledger.max_bytes)
-                    is_latest = change.path in latest and evolve(latest[change.path], number=change.number) == change
+                    last = latest[change.path]
+                    is_latest = evolve(last, number=change.number) == change
                     if is_latest and change.before.matches(now) and not change.after.matches(now):
-                        not_made.append(change)
+                        not_made.append(last)
                 await ledger.settle_later(name, not_made)
 
     async def _undo(self, changes: Sequence[Change], force: bool) -> Undone:

@@ -128,10 +128,10 @@ class Ledger:
 
     async def settle_later(self, name: str, not_made: Sequence[Change]) -> None:
         """Note what came of an intent of a process that was killed: all of it but some changes."""
-        made = [change for change in self.unsettled.pop(name) if change not in not_made]
-        gone = {(change.group, change.path, change.before, change.after) for change in not_made}
-        kept = [each for each in self.changes if (each.group, each.path, each.before, each.after) not in gone]
-        self.changes = [evolve(each, number=number) for number, each in enumerate(kept)]
+        paths = {change.path for change in not_made}
+        made = [change for change in self.unsettled.pop(name) if change.path not in paths]
+        kept = [change for change in self.changes if change not in not_made]
+        self.changes = [evolve(change, number=number) for number, change in enumerate(kept)]
         await self._save([{"done": name, "changes": _to_records(made)}], {})
 
     async def keep(self, contents: Mapping[str, bytes]) -> None:

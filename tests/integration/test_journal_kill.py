@@ -15,6 +15,7 @@ import pytest
 from handrail.adapters.journal import MemoryJournal, journal
 from handrail.adapters.local.environment import local_environment
 from handrail.adapters.memory import memory_environment
+from handrail.ports.context import CallContext, current_call
 from handrail.ports.errors import PortError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
@@ -79,6 +80,22 @@ async def test_what_was_announced_and_never_made_is_no_part_of_the_history() -> 
         await env.history.undo_since(0)
         assert (await env.files.read("/project/a")).data == b"original\n"
         await env.history.redo()
+        assert (await env.files.read("/project/a")).data == b"one\n"
+
+
+async def test_the_same_change_that_was_made_before_stays() -> None:
+    contents: dict[str, bytes] = {}
+    store = MemoryJournal(contents=contents)
+    reset = current_call.set(CallContext("call", "tool", lambda: None))
+    try:
+        async with journal(memory_environment({"/project/a": "one\n"}), store, roots=()) as env:
+            for data in (b"two\n", b"one\n", b"two\n"):
+                await env.files.write("/project/a", data)
+    finally:
+        current_call.reset(reset)
+    announced = MemoryJournal(records=list(store.records())[:-1], contents=contents)
+    async with journal(memory_environment({"/project/a": "one\n"}), announced, roots=()) as env:
+        await env.history.undo_since(0)
         assert (await env.files.read("/project/a")).data == b"one\n"
 
 
