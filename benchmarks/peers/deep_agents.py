@@ -8,7 +8,7 @@ from typing import Any
 
 from deepagents.backends import FilesystemBackend
 
-from benchmarks.peers.peer import Peer, ToolFailed
+from benchmarks.peers.peer import NotOffered, Peer, ToolFailed
 
 __all__ = ["DeepAgents"]
 
@@ -45,11 +45,11 @@ class DeepAgents(Peer):
                 return "\n".join(entry["path"] for entry in found)
             case "grep":
                 if re.escape(arguments["pattern"]) != arguments["pattern"]:
-                    raise NotImplementedError("deepagents' grep finds literal text only")
+                    raise NotOffered("deepagents' grep finds literal text only")
                 found = _checked(await backend.agrep(arguments["pattern"], cwd)).matches
                 return "\n".join(f"{match['path']}:{match['line']}:{match['text']}" for match in found)
             case _:
-                raise NotImplementedError(f"deepagents' file backend has no {tool}")
+                raise NotOffered(f"deepagents' file backend has no {tool}")
 
 
 def _checked(result: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from benchmarks.peers.peer import Peer, ToolFailed, at_any_depth
+from benchmarks.peers.peer import NotOffered, Peer, ToolFailed, at_any_depth
 
 __all__ = ["McpFiles"]
 
@@ -40,7 +40,7 @@ class McpFiles(Peer):
         path = os.path.join(cwd, arguments.get("path", ""))
         match tool:
             case "read" if "offset" in arguments:
-                raise NotImplementedError("the MCP file server reads no part from the middle of a file")
+                raise NotOffered("the MCP file server reads no part from the middle of a file")
             case "read":
                 return await self._ask(cwd, "read_text_file", path=path)
             case "write":
@@ -52,7 +52,7 @@ class McpFiles(Peer):
             case "find":
                 return await self._ask(cwd, "search_files", path=cwd, pattern=at_any_depth(arguments["pattern"]))
             case _:
-                raise NotImplementedError(f"the MCP file server has no {tool}")
+                raise NotOffered(f"the MCP file server has no {tool}")
 
     async def aclose(self) -> None:
         """End the servers."""

@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers.peer import Peer, ToolFailed
+from benchmarks.peers.peer import NotOffered, Peer, ToolFailed
 
 __all__ = ["OpenHandsEditor"]
 
@@ -43,11 +43,11 @@ class OpenHandsEditor(Peer):
             case "ls":
                 return self._ask(cwd, "view", path)
             case _:
-                raise NotImplementedError(f"OpenHands' editor has no {tool}")
+                raise NotOffered(f"OpenHands' editor has no {tool}")
 
     def _create(self, cwd: str, path: str, text: str) -> str:
         if os.path.exists(path):
-            raise NotImplementedError("OpenHands' editor creates files, it overwrites none")
+            raise NotOffered("OpenHands' editor creates files, it overwrites none")
         return self._ask(cwd, "create", path, file_text=text)
 
     def _ask(self, cwd: str, command: str, path: str, **arguments: Any) -> str:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Peer", "ToolFailed", "at_any_depth"]
+__all__ = ["NotOffered", "Peer", "ToolFailed", "at_any_depth"]
+
+
+class NotOffered(Exception):
+    """A peer has nothing for this workload; the text says what it lacks."""
 
 
 class ToolFailed(Exception):
@@ -22,9 +26,9 @@ class Peer:
 
         Raises:
             ToolFailed: The peer's tool answered with an error.
-            NotImplementedError: The peer's tools cannot do this.
+            NotOffered: The peer's tools cannot do this.
         """
-        raise NotImplementedError(f"no {tool}")
+        raise NotOffered(f"no {tool}")
 
     async def aclose(self) -> None:
         """End what was opened."""

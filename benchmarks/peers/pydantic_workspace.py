@@ -7,7 +7,7 @@ import re
 from importlib import import_module
 from typing import Any, Final
 
-from benchmarks.peers.peer import Peer, ToolFailed, at_any_depth
+from benchmarks.peers.peer import NotOffered, Peer, ToolFailed, at_any_depth
 
 __all__ = ["PydanticWorkspace"]
 
@@ -72,7 +72,7 @@ class PydanticWorkspace(Peer):
                     raise ToolFailed(failed[0])
                 return answer
             case _:
-                raise NotImplementedError(f"pydantic-ai's workspace has no {tool}")
+                raise NotOffered(f"pydantic-ai's workspace has no {tool}")
 
     async def aclose(self) -> None:
         """End the runs."""
