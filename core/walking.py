@@ -8,8 +8,8 @@ Ignore rules are git's (``core.ignores``); symbolic links are reported and never
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from operator import attrgetter
 from typing import Final
 
 from attrs import define, field, frozen
@@ -18,7 +18,7 @@ from handrail.core.globs import Glob, State
 from handrail.core.ignores import IGNORE_FILES, IgnoreRules, RuleFile, parse_rules
 from handrail.core.paths import join, parent, relative_to
 from handrail.ports.errors import PortError
-from handrail.ports.files import DirEntry, DirListing, FilePort, FileStart
+from handrail.ports.files import DirListing, FilePort, FileStart
 
 __all__ = ["Listed", "Round", "TreeWalk"]
 
@@ -36,9 +36,9 @@ class Listed:
 
     path: str
     files: Sequence[str]
-    """Paths of its regular files that are wanted, in order."""
+    """Paths of what is wanted in it, directories apart, in order."""
     has_others: bool
-    """Whether it has regular files that are not wanted."""
+    """Whether it has files that are not wanted."""
 
 
 @frozen
@@ -149,58 +149,53 @@ class TreeWalk:
                 node.items = []
                 continue
             node.rules = own
-            listed.append(self._take(node, sorted(listing.entries, key=attrgetter("name"))))
+            listed.append(self._take(node, listing))
         return listed
 
-    def _take(self, node: _Node, entries: Sequence[DirEntry]) -> Listed:
+    def _take(self, node: _Node, listing: DirListing) -> Listed:
         """Sort the entries of a directory into wanted, to go into, and left out."""
+        names = list(listing.files)
+        if not self.files_only:
+            names += [entry.name for entry in listing.others if entry.kind != "directory"]
+        names.sort()
+        directories = sorted(entry.name for entry in listing.others if entry.kind == "directory")
+        suspects = node.rules.suspects([*names, *directories])
+        kept = self._kept(node, names, suspects)
         prefix = join(node.path, "")
-        names = [entry.name for entry in entries]
-        suspects = node.rules.suspects(names)
-        left_out = self._left_out(node, entries, suspects)
-        files: list[str] = []
-        others = False
+        paths = [prefix + name for name in kept]
         run: list[str] = []
-        node.items = [run]
-        for entry in entries:
-            name, kind = entry.name, entry.kind
-            if kind == "file":
-                if name in left_out:
-                    others = True
-                else:
-                    path = prefix + name
-                    run.append(path)
-                    files.append(path)
-            elif kind == "directory":
-                child = self._take_directory(node, prefix, name, run, name in suspects)
-                if child is not None:
-                    run = []
-                    node.items += (child, run)
-            elif not self.files_only and name not in left_out:
-                run.append(prefix + name)
-        return Listed(node.path, files, others)
+        items: list[list[str] | _Node] = [run]
+        done = 0
+        for name in directories:
+            end = bisect_left(kept, name, done)
+            run += paths[done:end]
+            done = end
+            child = self._take_directory(node, prefix, name, run, name in suspects)
+            if child is not None:
+                run = []
+                items += (child, run)
+        run += paths[done:]
+        node.items = items
+        return Listed(node.path, paths, len(kept) < len(names))
 
-    def _left_out(self, node: _Node, entries: Iterable[DirEntry], suspects: set[str]) -> set[str]:
-        """Which names in a directory are not wanted, of those that are no directories."""
-        names = [entry.name for entry in entries if entry.kind != "directory"]
-        left_out = self._unwanted(node.state, names)
-        if not self._git_is_wanted:
-            left_out.add(".git")
-        if suspects:
-            ignored = {name for name in suspects.intersection(names) - left_out if node.rules.ignores(name, False)}
-            self.ignored_files += len(ignored)
-            left_out |= ignored
-        return left_out
+    def _kept(self, node: _Node, names: Sequence[str], suspects: set[str]) -> Sequence[str]:
+        """Which names in a directory are wanted, of those that are no directories."""
+        kept = self._matching(node.state, names)
+        left_out = set() if self._git_is_wanted else {".git"}.intersection(kept)
+        ignored = {name for name in suspects.intersection(kept) - left_out if node.rules.ignores(name, False)}
+        self.ignored_files += len(ignored)
+        left_out |= ignored
+        return [name for name in kept if name not in left_out] if left_out else kept
 
-    def _unwanted(self, state: State, names: Sequence[str]) -> set[str]:
-        """Which of some names of files the glob does not want."""
+    def _matching(self, state: State, names: Sequence[str]) -> Sequence[str]:
+        """Which of some names of files the glob wants."""
         glob = self.glob
         if glob is None:
-            return set()
+            return names
         if glob.directory_only:
-            return set() if glob.negated else set(names)
+            return names if glob.negated else []
         test = glob.test(state)
-        return {name for name in names if test(name)} if glob.negated else {name for name in names if not test(name)}
+        return [name for name in names if not test(name)] if glob.negated else [name for name in names if test(name)]
 
     def _take_directory(self, node: _Node, prefix: str, name: str, run: list[str], is_suspect: bool) -> _Node | None:
         """Report a directory, where it is wanted; return it, where something below it can be."""
@@ -312,13 +307,9 @@ def _advance(cursor: list[_Place]) -> tuple[list[str], int]:
 
 def _special_names(listing: DirListing) -> list[str]:
     """Which of the names that matter for rules a directory has. Git does not follow a link that is an ignore file."""
-    if _SPECIAL_NAMES.isdisjoint([entry.name for entry in listing.entries]):
-        return []
-    return [
-        entry.name
-        for entry in listing.entries
-        if entry.name == ".git" or (entry.name in IGNORE_FILES and entry.kind == "file")
-    ]
+    found = set(_SPECIAL_NAMES.intersection(listing.files))
+    found.update(entry.name for entry in listing.others if entry.name == ".git")
+    return sorted(found)
 
 
 _SPECIAL_NAMES: Final = frozenset((".git", *IGNORE_FILES))

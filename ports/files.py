@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Literal, NewType, Protocol
+from typing import Literal, NewType, Protocol, Self
 
 from attrs import field, frozen
 
@@ -85,11 +85,28 @@ class DirEntry:
 
 @frozen
 class DirListing:
-    """The entries of one directory, or why they cannot be listed (then ``entries`` is empty)."""
+    """What is in one directory, unordered, or why it cannot be listed (then nothing is).
+
+    A search lists many directories, and most of what they hold are regular files: those are bare names here.
+    """
 
     path: str
-    entries: Sequence[DirEntry] = ()
+    files: Sequence[str] = ()
+    """Names of the regular files."""
+    others: Sequence[DirEntry] = ()
+    """All else."""
     error: PortError | None = None
+
+    @classmethod
+    def of(cls, path: str, entries: Sequence[DirEntry]) -> Self:
+        """Return the listing of a directory with these entries."""
+        files = [entry.name for entry in entries if entry.kind == "file"]
+        return cls(path, files, [entry for entry in entries if entry.kind != "file"])
+
+    @property
+    def entries(self) -> list[DirEntry]:
+        """Everything in it, as ``FilePort.list_dir`` returns it."""
+        return [*(DirEntry(name, "file") for name in self.files), *self.others]
 
 
 @frozen
@@ -160,7 +177,7 @@ class FilePort(Protocol):
         listings: list[DirListing] = []
         for path in paths:
             try:
-                listings.append(DirListing(path, await self.list_dir(path)))
+                listings.append(DirListing.of(path, await self.list_dir(path)))
             except PortError as error:
                 listings.append(DirListing(path, error=error))
         return listings

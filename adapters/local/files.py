@@ -267,11 +267,18 @@ def _other_kind(entry: os.DirEntry[str]) -> FileKind:
 
 
 def _listing(path: str) -> DirListing:
+    files: list[str] = []
+    others: list[DirEntry] = []
     try:
-        with translated(path):
-            return DirListing(path, _entries(path))
+        with translated(path), os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    files.append(entry.name)
+                else:
+                    others.append(DirEntry(entry.name, _other_kind(entry)))
     except PortError as error:
         return DirListing(path, error=error)
+    return DirListing(path, files, others)
 
 
 def _stat_or_error(path: str, follow_symlinks: bool) -> FileStat | PortError:

@@ -194,7 +194,7 @@ class MemoryFiles(DirectAccess, FilePort):
 
     def _listing(self, path: str) -> DirListing:
         try:
-            return DirListing(path, self._tree.list_dir(path))
+            return DirListing.of(path, self._tree.list_dir(path))
         except PortError as error:
             return DirListing(path, error=error)
 

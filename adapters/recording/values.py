@@ -225,7 +225,7 @@ def decode_listing(value: Mapping[str, Any]) -> DirListing:
     """Return a directory, or why it could not be listed."""
     if "error" in value:
         return DirListing(value["path"], error=decode_error(value["error"]))
-    return DirListing(value["path"], tuple(DirEntry(name, kind) for name, kind in value["entries"]))
+    return DirListing.of(value["path"], [DirEntry(name, kind) for name, kind in value["entries"]])
 
 
 def decode_receipt(value: Mapping[str, Any], fetch: _Fetch) -> WriteReceipt:
