@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from handrail.ports.errors import PortError, PortErrorCode
 
-__all__ = ["port_error", "translated"]
+__all__ = ["answer_of", "port_error", "translated"]
+
+T = TypeVar("T")
 
 _CODES: Final[dict[int, PortErrorCode]] = {
     errno.ENOENT: "not_found",
@@ -44,10 +46,33 @@ def port_error(error: OSError, path: str) -> PortError:
 def translated(path: str) -> Generator[None, None, None]:
     """Turn what the operating system refuses in the block into PortError; an empty path is refused at once."""
     if not path:
-        raise PortError("invalid_path", path, "the path is empty")
+        raise _no_path()
     try:
         yield
     except OSError as error:
         raise port_error(error, path) from error
-    except ValueError as error:  # a NUL in the path, or characters the host cannot spell
-        raise PortError("invalid_path", path, str(error)) from error
+    except ValueError as error:
+        raise _unspeakable(error, path) from error
+
+
+def answer_of(work: Callable[[str], T], path: str) -> T | PortError:
+    """Do some work on a path, with the error as the answer: a search meets many, and raising one costs more."""
+    if not path:
+        return _no_path()
+    try:
+        return work(path)
+    except OSError as error:
+        return port_error(error, path)
+    except ValueError as error:
+        return _unspeakable(error, path)
+    except PortError as error:
+        return error
+
+
+def _no_path() -> PortError:
+    return PortError("invalid_path", "", "the path is empty")
+
+
+def _unspeakable(error: ValueError, path: str) -> PortError:
+    """What a NUL in a path is, or characters that the host cannot spell."""
+    return PortError("invalid_path", path, str(error))

@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import cache
 from typing import Final
 
-from handrail.adapters.local._errors import translated
 from handrail.adapters.local._stats import canonical_of, file_stat, refuse_irregular
 from handrail.ports.errors import PortError
 from handrail.ports.files import FileContent, FileStart
@@ -22,11 +21,9 @@ __all__ = [
     "open_regular",
     "read_cached",
     "read_file",
-    "read_or_error",
     "read_range",
+    "read_start",
     "read_up_to",
-    "start_or_error",
-    "why_missing",
 ]
 
 _CHUNK: Final = 1024 * 1024
@@ -66,15 +63,6 @@ def read_file(path: str, max_bytes: int | None) -> FileContent:
         os.close(handle)
 
 
-def read_or_error(path: str, max_bytes: int) -> FileContent | PortError:
-    """Like ``read_file``, with the error as the answer."""
-    try:
-        with translated(path):
-            return read_file(path, max_bytes)
-    except PortError as error:
-        return error
-
-
 def read_range(path: str, start: int, end: int) -> bytes:
     """Return the bytes of a file from one offset to another, as far as there are any."""
     handle = open_regular(path)
@@ -85,26 +73,8 @@ def read_range(path: str, start: int, end: int) -> bytes:
         os.close(handle)
 
 
-def start_or_error(path: str, max_bytes: int) -> FileStart | PortError:
-    """The first bytes of a file and its size, or the error as the answer; a fifth of the cost of ``read_or_error``."""
-    try:
-        with translated(path):
-            return _read_start(path, max_bytes)
-    except PortError as error:
-        return error
-
-
-def why_missing(path: str) -> PortError | None:
-    """The error for a path at which nothing can be read; ``None`` where something is."""
-    try:
-        with translated(path):
-            os.stat(path)
-    except PortError as error:
-        return error
-    return None
-
-
-def _read_start(path: str, max_bytes: int) -> FileStart:
+def read_start(path: str, max_bytes: int) -> FileStart:
+    """Return the first bytes of a regular file and its size; a fifth of the cost of ``read_file``."""
     handle = open_regular(path)
     try:
         size = os.fstat(handle).st_size

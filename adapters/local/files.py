@@ -14,22 +14,21 @@ import tempfile
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 import aiofiles
 import anyio.lowlevel
 
-from handrail.adapters.local._errors import port_error, translated
+from handrail.adapters.local._errors import answer_of, translated
 from handrail.adapters.local._reading import (
     is_local,
     is_small_directory,
     open_regular,
     read_cached,
     read_file,
-    read_or_error,
     read_range,
-    start_or_error,
-    why_missing,
+    read_start,
 )
 from handrail.adapters.local._stats import canonical, file_stat, kind_of, refuse_irregular
 from handrail.adapters.local._threads import Threads
@@ -84,7 +83,10 @@ class LocalFiles(FilePort):
         return await self._at_once(path, lambda: file_stat(os.stat(path, follow_symlinks=follow_symlinks)))
 
     async def stat_many(self, paths: Sequence[str], *, follow_symlinks: bool = True) -> Sequence[FileStat | PortError]:
-        return await self._hop(None, lambda: [_stat_or_error(path, follow_symlinks) for path in paths])
+        def stat(path: str) -> FileStat:
+            return file_stat(os.stat(path, follow_symlinks=follow_symlinks))
+
+        return await self._hop(None, lambda: [answer_of(stat, path) for path in paths])
 
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         self._check(path)
@@ -106,17 +108,19 @@ class LocalFiles(FilePort):
         return await self._hop(path, lambda: read_file(path, max_bytes))
 
     async def read_many(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileContent | PortError]:
-        return await self._hop(None, lambda: [read_or_error(path, max_bytes) for path in paths])
+        read = partial(read_file, max_bytes=max_bytes)
+        return await self._hop(None, lambda: [answer_of(read, path) for path in paths])
 
     async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
+        read = partial(read_start, max_bytes=max_bytes)
         if len(paths) > _LOOKED_FOR or self._closed:
-            return await self._hop(None, lambda: [start_or_error(path, max_bytes) for path in paths])
+            return await self._hop(None, lambda: [answer_of(read, path) for path in paths])
         # A search asks for many names of ignore files, of which hardly any exists.
-        missing = {path: error for path in paths if is_local(path) and (error := why_missing(path))}
-        there = [path for path in paths if path not in missing]
-        if len(there) > _FEW:
+        looks = ((path, answer_of(os.stat, path)) for path in paths if is_local(path))
+        missing = {path: look for path, look in looks if isinstance(look, PortError)}
+        if len(paths) - len(missing) > _FEW:
             return await self._hop(
-                None, lambda: [missing.get(path) or start_or_error(path, max_bytes) for path in paths]
+                None, lambda: [missing[path] if path in missing else answer_of(read, path) for path in paths]
             )
         return [missing.get(path) or await self._start(path, max_bytes) for path in paths]
 
@@ -267,27 +271,21 @@ def _other_kind(entry: os.DirEntry[str]) -> FileKind:
 
 
 def _listing(path: str) -> DirListing:
+    """Return a directory with its files as bare names; an error stands in it."""
+    listing = answer_of(_names, path)
+    return DirListing(path, error=listing) if isinstance(listing, PortError) else listing
+
+
+def _names(path: str) -> DirListing:
     files: list[str] = []
     others: list[DirEntry] = []
-    try:
-        with translated(path), os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    files.append(entry.name)
-                else:
-                    others.append(DirEntry(entry.name, _other_kind(entry)))
-    except PortError as error:
-        return DirListing(path, error=error)
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            else:
+                others.append(DirEntry(entry.name, _other_kind(entry)))
     return DirListing(path, files, others)
-
-
-def _stat_or_error(path: str, follow_symlinks: bool) -> FileStat | PortError:
-    try:
-        return file_stat(os.stat(path, follow_symlinks=follow_symlinks))
-    except OSError as error:
-        return port_error(error, path) if path else PortError("invalid_path", path, "the path is empty")
-    except ValueError as error:
-        return PortError("invalid_path", path, str(error))
 
 
 def _make_link(path: str, target: str) -> None:
