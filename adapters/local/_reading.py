@@ -7,7 +7,7 @@ import re
 import stat as stat_bits
 import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from handrail.adapters.local._stats import canonical_of, file_stat, refuse_irregular
@@ -144,6 +144,10 @@ if sys.platform == "linux":
 
     def _type_under(path: str) -> str | None:
         """The type of the file system that a path lies on, as far as its spelling tells."""
+        return _mounts().get(path) or _type_of_directory(path[: path.rfind("/")] or "/")
+
+    @lru_cache(maxsize=4096)
+    def _type_of_directory(path: str) -> str | None:
         mounts = _mounts()
         while path not in mounts and len(path) > 1:
             path = path[: path.rfind("/")] or "/"

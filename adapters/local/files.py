@@ -113,15 +113,9 @@ class LocalFiles(FilePort):
 
     async def read_starts(self, paths: Sequence[str], *, max_bytes: int) -> Sequence[FileStart | PortError]:
         read = partial(read_start, max_bytes=max_bytes)
-        if len(paths) > _LOOKED_FOR or self._closed:
+        missing = None if self._closed or len(paths) > _LOOKED_FOR else _missing_among(paths)
+        if missing is None:
             return await self._hop(None, lambda: [answer_of(read, path) for path in paths])
-        # A search asks for many names of ignore files, of which hardly any exists.
-        looks = ((path, answer_of(os.stat, path)) for path in paths if is_local(path))
-        missing = {path: look for path, look in looks if isinstance(look, PortError)}
-        if len(paths) - len(missing) > _FEW:
-            return await self._hop(
-                None, lambda: [missing[path] if path in missing else answer_of(read, path) for path in paths]
-            )
         return [missing.get(path) or await self._start(path, max_bytes) for path in paths]
 
     async def _start(self, path: str, max_bytes: int) -> FileStart | PortError:
@@ -248,6 +242,18 @@ class LocalFiles(FilePort):
 
 
 # ------------------------------------------------------------------ blocking work
+
+
+def _missing_among(paths: Sequence[str]) -> dict[str, PortError] | None:
+    """Say which files are missing, as of the ignore files that a search asks for; ``None``: more are there."""
+    missing: dict[str, PortError] = {}
+    for number, path in enumerate(paths):
+        look = answer_of(os.stat, path) if is_local(path) else None
+        if isinstance(look, PortError):
+            missing[path] = look
+        elif number - len(missing) >= _FEW:
+            return None
+    return missing
 
 
 def _entries(path: str) -> list[DirEntry]:

@@ -16,7 +16,7 @@ from handrail.core.tool import Tool, ToolContext, define_tool
 from handrail.core.truncation import Truncation
 from handrail.ports.environment import Environment
 from handrail.ports.errors import PortError
-from handrail.ports.files import DirEntry, FileContent, FileKind
+from handrail.ports.files import DirListing, FileContent, FileKind
 
 __all__ = ["LsArguments", "LsDetails", "LsOptions", "ls_tool"]
 
@@ -62,12 +62,12 @@ def ls_tool(options: LsOptions = LsOptions()) -> Tool[LsArguments]:
     async def ls(arguments: LsArguments, context: ToolContext) -> ToolResult:
         env = context.env
         path = await resolve(arguments.path or ".", env)
-        entries = await _entries(env, path, arguments.path or ".")
+        listing = await _listing(env, path, arguments.path or ".")
         limit = whole_limit(arguments.limit, options.default_limit)
-        kinds: dict[str, FileKind] = {entry.name: entry.kind for entry in entries}
-        names = sorted(sorted(kinds), key=str.casefold)[:limit]
-        lines = await _lines(env, path, names, kinds)
-        cut = len(entries) > limit
+        kinds = {entry.name: entry.kind for entry in listing.others}
+        names = sorted(sorted([*listing.files, *kinds]), key=str.casefold)
+        cut = len(names) > limit
+        lines = await _lines(env, path, names[:limit], kinds)
         notices = [f"{limit} entries limit reached. Use limit={limit * 2} for more"] if cut else []
         text, truncation = bounded(lines or ["(empty directory)"], notices)
         details = LsDetails(limit if cut else None, truncation) if cut or truncation else None
@@ -76,9 +76,12 @@ def ls_tool(options: LsOptions = LsOptions()) -> Tool[LsArguments]:
     return ls
 
 
-async def _entries(env: Environment, path: str, raw: str) -> Sequence[DirEntry]:
+async def _listing(env: Environment, path: str, raw: str) -> DirListing:
     try:
-        return await env.files.list_dir(path)
+        (listing,) = await env.files.list_dirs([path])
+        if listing.error is not None:
+            raise listing.error
+        return listing
     except PortError as error:
         if error.code == "not_a_directory" and await _exists(env, path):
             raise ToolError("not_a_directory", f"Not a directory: {raw}. Use read for a file.") from error
@@ -96,8 +99,9 @@ async def _exists(env: Environment, path: str) -> bool:
 
 
 async def _lines(env: Environment, path: str, names: Sequence[str], kinds: Mapping[str, FileKind]) -> list[str]:
-    links = [name for name in names if kinds[name] == "symlink"]
-    marks = {name: "/" for name in names if kinds[name] == "directory"}
+    """The names to show, with a mark after each that is no regular file; the kinds are those of all but these."""
+    links = [name for name in names if kinds.get(name) == "symlink"]
+    marks = {name: "/" for name, kind in kinds.items() if kind == "directory"}
     marks |= zip(links, await _link_marks(env, [join(path, name) for name in links]), strict=True)
     return [show_name(name) + marks.get(name, "") for name in names]
 
