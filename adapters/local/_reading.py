@@ -36,23 +36,23 @@ _SMALL_DIRECTORY_BYTES: Final = 16 * 1024
 _DISK_TYPES: Final = _MEMORY_TYPES | {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"}
 
 
-def open_regular(path: str) -> int:
-    """Open a regular file for reading; anything else is refused without opening it."""
+def open_regular(path: str) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading, and describe it; anything else is refused without opening it."""
     refuse_irregular(os.stat(path).st_mode, path)
     handle = os.open(path, OPEN_FLAGS)
+    found = os.fstat(handle)
     try:
-        refuse_irregular(os.fstat(handle).st_mode, path)
+        refuse_irregular(found.st_mode, path)
     except PortError:
         os.close(handle)
         raise
-    return handle
+    return handle, found
 
 
 def read_file(path: str, max_bytes: int | None) -> FileContent:
     """Return the first bytes of a file, or all of it, with its stat."""
-    handle = open_regular(path)
+    handle, found = open_regular(path)
     try:
-        found = os.fstat(handle)
         if max_bytes is None:
             data = read_up_to(handle, found.st_size, whole=True)
             found = os.fstat(handle)
@@ -65,7 +65,7 @@ def read_file(path: str, max_bytes: int | None) -> FileContent:
 
 def read_range(path: str, start: int, end: int) -> bytes:
     """Return the bytes of a file from one offset to another, as far as there are any."""
-    handle = open_regular(path)
+    handle, _ = open_regular(path)
     try:
         os.lseek(handle, start, os.SEEK_SET)
         return read_up_to(handle, end - start, whole=False)
@@ -75,10 +75,11 @@ def read_range(path: str, start: int, end: int) -> bytes:
 
 def read_start(path: str, max_bytes: int) -> FileStart:
     """Return the first bytes of a regular file and its size; a fifth of the cost of ``read_file``."""
-    handle = open_regular(path)
+    handle, found = open_regular(path)
     try:
-        size = os.fstat(handle).st_size
-        return FileStart(read_up_to(handle, _most(size, max_bytes), whole=False), size)
+        # A file of size 0 may have content all the same (proc(5)).
+        most = min(max_bytes, found.st_size) if found.st_size else max_bytes
+        return FileStart(read_up_to(handle, most, whole=False), found.st_size)
     finally:
         os.close(handle)
 
@@ -123,9 +124,8 @@ if sys.platform == "linux":
 
     def read_cached(path: str, max_bytes: int | None) -> FileContent | None:
         """Return a small file that the page cache holds; ``None`` where reading it could wait for the disk."""
-        handle = open_regular(path)
+        handle, found = open_regular(path)
         try:
-            found = os.fstat(handle)
             if found.st_size > _SMALL or (max_bytes is not None and max_bytes < found.st_size):
                 return None
             buffer = bytearray(found.st_size + 1)

@@ -133,7 +133,7 @@ class LocalFiles(FilePort):
             if piece:
                 yield piece
             return
-        handle = await self._hop(path, lambda: open_regular(path))
+        handle, _ = await self._hop(path, lambda: open_regular(path))
         async with aiofiles.open(handle, "rb", buffering=0) as stream:
             await stream.seek(start)
             left = _CHUNK if end is None else end - start
@@ -301,9 +301,8 @@ def _make_link(path: str, target: str) -> None:
 
 
 def _scan(path: str, consume: Callable[[bytes | bytearray], bool], start: int) -> FileStat:
-    handle = open_regular(path)
+    handle, found = open_regular(path)
     try:
-        found = file_stat(os.fstat(handle))
         os.lseek(handle, start, os.SEEK_SET)
         with open(handle, "rb", buffering=0, closefd=False) as stream:
             buffer = bytearray(_SCAN_BUFFER)
@@ -312,7 +311,7 @@ def _scan(path: str, consume: Callable[[bytes | bytearray], bool], start: int) -
                     break
     finally:
         os.close(handle)
-    return found
+    return file_stat(found)
 
 
 def _append(path: str, data: bytes) -> None:
