@@ -48,7 +48,7 @@ STOPS: Final = [
     ("edit", "write"),
     ("grep", None),
     ("find", None),
-    ("ls", "list_dir"),
+    ("ls", "list_dirs"),
     ("bash", "run"),
 ]
 
