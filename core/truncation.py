@@ -57,26 +57,21 @@ def truncate_head(text: str, *, max_lines: int = MAX_LINES, max_bytes: int = MAX
     total_lines, total_bytes = count_lines(text), byte_length(text)
     if total_lines <= max_lines and total_bytes <= max_bytes:
         return _untruncated(text, total_lines, total_bytes, max_lines, max_bytes)
-    kept: list[str] = []
-    used = 0
-    limit: Literal["lines", "bytes"] = "lines"
-    for line in _first_lines(text, max_lines, max_bytes):
-        cost = byte_length(line) + (1 if kept else 0)
-        if used + cost > max_bytes:
-            limit = "bytes"
-            break
-        kept.append(line)
-        used += cost
+    lines = _first_lines(text, max_lines, max_bytes)
+    head = "\n".join(lines).encode("utf-8", "surrogatepass")
+    fits = len(head) <= max_bytes
+    end = len(head) if fits else head.rfind(b"\n", 0, max_bytes + 1)  # of the last line that fits; -1 if none does
+    kept = head[: max(end, 0)]
     return Truncation(
-        content="\n".join(kept),
+        content=kept.decode("utf-8", "surrogatepass"),
         truncated=True,
-        truncated_by=limit,
+        truncated_by="lines" if fits else "bytes",
         total_lines=total_lines,
         total_bytes=total_bytes,
-        output_lines=len(kept),
-        output_bytes=used,
+        output_lines=kept.count(b"\n") + 1 if lines and end >= 0 else 0,
+        output_bytes=len(kept),
         last_line_partial=False,
-        first_line_exceeds_limit=limit == "bytes" and not kept,
+        first_line_exceeds_limit=end < 0,
         max_lines=max_lines,
         max_bytes=max_bytes,
     )
