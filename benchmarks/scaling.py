@@ -116,7 +116,7 @@ _SERIES: Final = (
     Series("read, file size in bytes", [10**n for n in range(3, 10)], _file, _read_deep),
     Series("find, files in the tree", [1_000, 5_000, 20_000, 50_000, 100_000, 200_000], _tree, _find),
     Series("grep, files in the tree", [1_000, 5_000, 20_000, 50_000, 100_000, 200_000], _tree, _grep),
-    Series("edit, edits in a call", [1, 10, 100, 400], _lines, _edits),
+    Series("edit, edits in a call", [1, 10, 100, 400, 1600], _lines, _edits),
     Series("write, calls in parallel", [1, 10, 100, 1000], _nothing, _parallel),
     Series("bash, bytes of output", [10**6, 10**7, 10**8, 10**9], _nothing, _output),
 )

@@ -7,6 +7,7 @@ change, not of the file. Lines are what ``\\n`` ends; a last line without it dif
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
@@ -275,6 +276,9 @@ def _shortest_path(old: Sequence[str], new: Sequence[str]) -> list[tuple[_Sign, 
 
     Greedy, diagonal by diagonal; of two equally long scripts the one that has deleted more wins.
     """
+    shared = (Counter(old) & Counter(new)).total()
+    if not shared or len(old) + len(new) - 2 * shared > _MAX_EDIT_DISTANCE:
+        return None  # no script is shorter than this
     best: dict[int, tuple[int, _Path | None]] = {}  # diagonal -> how far in old, and how it got there
     distance = 0
     reach, path = _follow(old, new, 0, 0, None)
