@@ -181,7 +181,7 @@ class TreeWalk:
     def _kept(self, node: _Node, names: Sequence[str], suspects: set[str]) -> Sequence[str]:
         """Which names in a directory are wanted, of those that are no directories."""
         kept = self._matching(node.state, names)
-        left_out = set() if self._git_is_wanted else {".git"}.intersection(kept)
+        left_out = set[str]() if self._git_is_wanted else {".git"}.intersection(kept)
         ignored = {name for name in suspects.intersection(kept) - left_out if node.rules.ignores(name, False)}
         self.ignored_files += len(ignored)
         left_out |= ignored

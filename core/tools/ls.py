@@ -64,7 +64,7 @@ def ls_tool(options: LsOptions = LsOptions()) -> Tool[LsArguments]:
         path = await resolve(arguments.path or ".", env)
         listing = await _listing(env, path, arguments.path or ".")
         limit = whole_limit(arguments.limit, options.default_limit)
-        kinds = {entry.name: entry.kind for entry in listing.others}
+        kinds: dict[str, FileKind] = {entry.name: entry.kind for entry in listing.others}
         names = sorted(sorted([*listing.files, *kinds]), key=str.casefold)
         cut = len(names) > limit
         lines = await _lines(env, path, names[:limit], kinds)
