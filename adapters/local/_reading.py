@@ -146,7 +146,7 @@ if sys.platform == "linux":
         """The type of the file system that a path lies on, as far as its spelling tells."""
         return _mounts().get(path) or _type_of_directory(path[: path.rfind("/")] or "/")
 
-    @lru_cache(maxsize=4096)
+    @lru_cache(maxsize=1024)
     def _type_of_directory(path: str) -> str | None:
         mounts = _mounts()
         while path not in mounts and len(path) > 1:

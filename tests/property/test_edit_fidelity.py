@@ -112,7 +112,9 @@ def is_unique(text: str, piece: str) -> bool:
 def edits_of(draw: st.DrawFn, lf: LfText) -> list[Replacement]:
     """Edits of a text that are found, in order."""
     pieces = [lf.text[a:b] for a, b in draw(cuts(lf.text))]
-    return [Replacement(piece, draw(new_texts())) for piece in pieces if is_unique(lf.text, piece)]
+    # A lone CR before a line ending reads as one ending when it is sent as text to find.
+    found = [piece for piece in pieces if is_unique(lf.text, piece) and lf.lf(piece) == piece]
+    return [Replacement(piece, draw(new_texts())) for piece in found]
 
 
 def located(text: str, edits: Sequence[Replacement]) -> list[Splice] | ToolError:
@@ -198,7 +200,7 @@ def test_the_order_of_edits_does_not_matter(data: st.DataObject) -> None:
     document = document_of(before)
     lf = LfText(document.text)
     edits = data.draw(edits_of(lf))
-    assume(len(edits) > 1)
+    assume(edits)
     shuffled = data.draw(st.permutations(edits))
     assert attempt(before, document, edits)[1] == attempt(before, document, shuffled)[1]
 
