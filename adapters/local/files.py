@@ -91,7 +91,7 @@ class LocalFiles(FilePort):
     async def list_dir(self, path: str) -> Sequence[DirEntry]:
         self._check(path)
         do = self._at_once if is_small_directory(path) else self._hop
-        return await do(path, lambda: _entries(path))
+        return await do(path, lambda: _names(path).entries)
 
     async def list_dirs(self, paths: Sequence[str]) -> Sequence[DirListing]:
         if len(paths) > _FEW or self._closed or not all(map(is_small_directory, paths)):
@@ -256,15 +256,6 @@ def _missing_among(paths: Sequence[str]) -> dict[str, PortError] | None:
     return missing
 
 
-def _entries(path: str) -> list[DirEntry]:
-    with os.scandir(path) as entries:
-        # A call for each entry is what a long listing costs; most are files.
-        return [
-            DirEntry(entry.name, "file" if entry.is_file(follow_symlinks=False) else _other_kind(entry))
-            for entry in entries
-        ]
-
-
 def _other_kind(entry: os.DirEntry[str]) -> FileKind:
     if entry.is_dir(follow_symlinks=False):
         return "directory"
@@ -283,6 +274,7 @@ def _listing(path: str) -> DirListing:
 
 
 def _names(path: str) -> DirListing:
+    # A call for each entry is what a long listing costs; most are files.
     files: list[str] = []
     others: list[DirEntry] = []
     with os.scandir(path) as entries:

@@ -254,11 +254,11 @@ ENDS = {
 
 # A tree that stops its keepers without a pause outlives a host that gets to do nothing more: nobody wakes them.
 HELD = "both stopped again and again"
-AT_ONCE = {"it exits without cleaning up", "the task is abandoned", "SIGTERM", "SIGHUP", "SIGKILL"}
+SUDDEN_ENDS = {"it exits without cleaning up", "the task is abandoned", "SIGTERM", "SIGHUP", "SIGKILL"}
 
 
 @pytest.mark.parametrize(
-    ("shape", "end"), [(shape, end) for shape in ROWS for end in ENDS if shape != HELD or end not in AT_ONCE]
+    ("shape", "end"), [(shape, end) for shape in ROWS for end in ENDS if shape != HELD or end not in SUDDEN_ENDS]
 )
 def test_a_tree_dies_with_its_host(shape: str, end: str, tmp_path: Path) -> None:
     statement, run, number = ENDS[end]
